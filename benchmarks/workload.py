@@ -8,16 +8,8 @@ from itertools import islice, product
 from pathlib import Path
 
 from perfdb import catalog, flops
-from perfdb.record import (
-    Case,
-    Environment,
-    Outcome,
-    RecipeRef,
-    Release,
-    RunRecord,
-    StepRecord,
-    WorkerSummary,
-)
+from perfdb.record import Case, Outcome, Release
+from perfdb.run_record import Environment, RecipeRef, RunRecord, StepRecord, WorkerSummary
 from perfdb.rundir import RunDir
 
 SYSTEMS = ("dgx-h100", "dgx-b200", "dgx-b300", "dgx-gb200", "dgx-gb300")

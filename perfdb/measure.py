@@ -27,10 +27,9 @@ from perfdb.record import (
     Outcome,
     PublishedResult,
     Release,
-    RunRecord,
     Task,
-    WorkerConfiguration,
 )
+from perfdb.run_record import RunRecord, WorkerConfiguration
 from perfdb.rundir import StepsRead, Worker
 from perfdb.selection import (
     Selection,

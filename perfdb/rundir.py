@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from perfdb.errors import Diagnostic
 from perfdb.jsonfile import first_error, parse_json, read_json, write_atomically
-from perfdb.record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
+from perfdb.run_record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
 
 RECORD: Final = "run.json"
 """The name of the file that makes a folder a run directory."""

@@ -10,16 +10,8 @@ from typing import Final
 from perfdb import catalog
 from perfdb.aggregation import LONGEST_STEP_S, SHORTEST_STEP_S
 from perfdb.errors import Diagnostic
-from perfdb.record import (
-    Case,
-    Note,
-    NoteCode,
-    Outcome,
-    RunRecord,
-    StepRecord,
-    WorkerConfiguration,
-    WorkerSummary,
-)
+from perfdb.record import Case, Note, NoteCode, Outcome
+from perfdb.run_record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
 from perfdb.rundir import StepsRead, Worker
 
 _PLANNED: Final = ("warmup_steps", "measured_steps", "seed")

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from perfdb import out_of_memory
-from perfdb.record import Outcome, StepRecord
+from perfdb.record import Outcome
+from perfdb.run_record import StepRecord
 
 ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
 KILLED = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid")

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from perfdb.hardware import Machine, is_secret, readable
-from perfdb.record import Environment
+from perfdb.run_record import Environment
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
 

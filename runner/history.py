@@ -12,7 +12,8 @@ from perfdb.errors import Diagnostic, RunDirError
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.recipe import RunSpec
-from perfdb.record import Outcome, Release, RunRecord
+from perfdb.record import Outcome, Release
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, find_runs
 from perfdb.validity import damage, judged, model_shape
 

@@ -16,7 +16,8 @@ from rich.progress import (
 )
 
 from perfdb import catalog, flops, metrics, units
-from perfdb.record import Case, StepRecord
+from perfdb.record import Case
+from perfdb.run_record import StepRecord
 from runner.plan import Planned
 
 PLAIN_EVERY_S = 10

@@ -11,7 +11,8 @@ from perfdb import aggregation, metrics, units
 from perfdb.aggregation import Summary
 from perfdb.cli.options import print_json, print_table
 from perfdb.groups import grouped
-from perfdb.record import Outcome, RunRecord
+from perfdb.record import Outcome
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from runner.plan import PlanAction, Planned
 from runner.run import STOPPED

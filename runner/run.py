@@ -16,7 +16,8 @@ from perfdb.errors import LeftAtWorkError, PerfdbError
 from perfdb.hardware import Machine, readable
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
-from perfdb.record import Outcome, RunRecord, StepRecord
+from perfdb.record import Outcome
+from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
 from perfdb.validity import contradiction
 from runner import devices, environment

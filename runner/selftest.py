@@ -10,7 +10,8 @@ from rich.console import Console
 
 from perfdb import hardware, recipe, units
 from perfdb.errors import Diagnostic, InputError
-from perfdb.record import Outcome, Release, StepRecord
+from perfdb.record import Outcome, Release
+from perfdb.run_record import StepRecord
 from runner.backends import megatron_core
 from runner.launchers import local
 from runner.plan import PlanAction, Planned

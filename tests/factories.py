@@ -9,20 +9,16 @@ from sqlalchemy import URL
 
 from perfdb.record import (
     Case,
-    Environment,
     Figures,
     Finding,
     Note,
     NoteCode,
     Outcome,
     PublishedResult,
-    RecipeRef,
     Release,
-    RunRecord,
     Severity,
-    StepRecord,
-    WorkerSummary,
 )
+from perfdb.run_record import Environment, RecipeRef, RunRecord, StepRecord, WorkerSummary
 from perfdb.rundir import RunDir
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

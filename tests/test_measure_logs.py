@@ -21,7 +21,8 @@ from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
 from perfdb.queries.scope import Scope
-from perfdb.record import Figures, Note, NoteCode, Outcome, PartialCase, StepRecord
+from perfdb.record import Figures, Note, NoteCode, Outcome, PartialCase
+from perfdb.run_record import StepRecord
 from perfdb.verify import verify
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute

@@ -14,13 +14,8 @@ from perfdb.db.rows import step_rows
 from perfdb.measure import of_page, of_run
 from perfdb.messages import note_text
 from perfdb.metrics import METRICS
-from perfdb.record import (
-    Figures,
-    Outcome,
-    RunRecord,
-    StepRecord,
-    WorkerConfiguration,
-)
+from perfdb.record import Figures, Outcome
+from perfdb.run_record import RunRecord, StepRecord, WorkerConfiguration
 from perfdb.rundir import StepsRead, Worker
 from tests import factories
 

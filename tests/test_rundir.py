@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perfdb.errors import RunDirError
 from perfdb.jsonfile import write_atomically
-from perfdb.record import StepRecord
+from perfdb.run_record import StepRecord
 from perfdb.rundir import RunDir, parse_steps
 
 LINES = [

@@ -25,7 +25,8 @@ from perfdb.ingest.base import Read, Rejected, RunRead, Skipped, Unchanged
 from perfdb.ingest.find import Source
 from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
-from perfdb.record import NoteCode, Outcome, RunRecord
+from perfdb.record import NoteCode, Outcome
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps, parse_worker
 from perfdb.validity import damage
 

@@ -11,7 +11,7 @@ from perfdb.hardware import readable
 from perfdb.recipe.check import Violation, faults, missing, unknown_names
 from perfdb.recipe.expand import Draft, RunSpec, drafts, point
 from perfdb.recipe.model import CaseSettings, Recipe
-from perfdb.record import RecipeRef
+from perfdb.run_record import RecipeRef
 from perfdb.yamlfile import Document, Place
 
 SUFFIXES = (".yaml", ".yml")

@@ -21,7 +21,8 @@ from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
 from perfdb.queries import checks, results
 from perfdb.queries import runs as run_queries
-from perfdb.record import Outcome, RunRecord
+from perfdb.record import Outcome
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.verify.base import Fault, Finding, PassedOver, Watch, other_version
 from perfdb.verify.figures import RECOMPUTED, Asked, differences, recomputed

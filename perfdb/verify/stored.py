@@ -15,7 +15,8 @@ from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.columns import Steps
 from perfdb.jsonfile import parse_json
 from perfdb.queries import runs as run_queries
-from perfdb.record import Origin, Outcome, Release, WorkerConfiguration
+from perfdb.record import Origin, Outcome, Release
+from perfdb.run_record import WorkerConfiguration
 from perfdb.rundir import WORKER_CONFIG
 
 STEPS_AT_ONCE: Final = 1 << 12

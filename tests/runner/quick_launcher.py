@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfdb.recipe import RunSpec
-from perfdb.record import Case, StepRecord
+from perfdb.record import Case
+from perfdb.run_record import StepRecord
 from perfdb.rundir import RunDir
 from runner.backends import Command, megatron_core
 

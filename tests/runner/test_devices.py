@@ -8,7 +8,7 @@ import pytest
 
 from perfdb import hardware
 from perfdb.errors import InputError
-from perfdb.record import StepRecord
+from perfdb.run_record import StepRecord
 from perfdb.rundir import find_runs
 from runner import devices
 from runner.run import ExecutionTarget, execute

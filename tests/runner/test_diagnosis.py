@@ -2,7 +2,8 @@
 
 import pytest
 
-from perfdb.record import Outcome, StepRecord
+from perfdb.record import Outcome
+from perfdb.run_record import StepRecord
 from runner.diagnosis import diagnose
 from tests.logs import OUT_OF_MEMORY
 

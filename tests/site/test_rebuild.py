@@ -16,7 +16,8 @@ from sphinx.util.docutils import docutils_namespace
 from perfdb.catalog import titles
 from perfdb.db.session import store_url
 from perfdb.ingest import withdraw
-from perfdb.record import Figures, RecipeRef
+from perfdb.record import Figures
+from perfdb.run_record import RecipeRef
 from perfdb.site import build_cache, extension
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, published, release, stored, write_run

@@ -1,0 +1,125 @@
+"""What a run directory holds: the contract between the runner and whoever reads its runs."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from perfdb.record import MOST, Case, Count, Frozen, Outcome, Release
+
+
+class StepRecord(Frozen):
+    """One optimizer step, as the worker streams it (a line of steps.jsonl).
+
+    Times are seconds of the whole synchronised step (forward, backward, optimizer): the slowest
+    and the fastest rank. `tokens` counts the global batch.
+    """
+
+    step: Count
+    step_time_s: float
+    step_time_min_s: float | None = None
+    loss: float | None = None
+    grad_norm: float | None = None
+    tokens: int | None = None
+    peak_memory_bytes: int | None = None
+    skipped: bool = False
+    cuda_event_time_s: float | None = None
+
+
+class WorkerSummary(BaseModel):
+    """What the worker says of itself after its last step. Written only on success."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    schema_version: Literal[1]
+    world_size: PositiveInt
+    data_parallel: PositiveInt
+    num_parameters: int
+    backend: str
+    device: str
+    cpu_shim: bool
+    memory_kind: str
+    peak_memory_bytes: tuple[int | None, ...]
+    versions: Mapping[str, str | None]
+
+
+class WorkerConfiguration(BaseModel):
+    """What the worker was told to do: fields of its case, its steps, and its model by its shape."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    model: object = None
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """All of it but the model."""
+        return self.model_extra or {}
+
+
+class Environment(Frozen):
+    """The machine and software a run had, with secrets left out."""
+
+    hostname: str
+    os: str
+    python: str
+    cpu: str | None = None
+    cpu_count: int | None = None
+    memory_bytes: int | None = None
+    gpu: str | None = None
+    gpu_count: int = 0
+    gpu_memory_bytes: int | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    nccl: str | None = None
+    packages: Mapping[str, str] = Field(default_factory=dict)
+    git_commit: str | None = None
+    git_dirty: bool | None = None
+    container: str | None = None
+    variables: Mapping[str, str] = Field(default_factory=dict)
+
+
+class RecipeRef(Frozen):
+    """The recipe a run came from."""
+
+    name: str
+    path: str
+    sha256: str
+
+
+class RunRecord(Frozen):
+    """What a run directory says of its run (run.json).
+
+    `outcome` is None while the runner is at work; a directory that still says None when its
+    runner is gone was cut off.
+    """
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    case: Case
+    release: Release
+    recipe: RecipeRef
+    environment: Environment
+    command: tuple[str, ...]
+    warmup_steps: Annotated[int, Field(ge=0, le=MOST)]
+    measured_steps: Annotated[int, Field(ge=0, le=MOST)]
+    seed: int
+    attempt: PositiveInt = 1
+    runner_pid: int
+    perfdb_version: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    error: str | None = None
+
+    def ended(self, outcome: Outcome, when: datetime, exit_code: int, error: str | None) -> Self:
+        """The same record, with how it ended."""
+        return self.model_copy(
+            update={
+                "outcome": outcome,
+                "ended_at": when,
+                "exit_code": exit_code,
+                "error": error,
+            }
+        )
