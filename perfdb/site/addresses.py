@@ -3,7 +3,12 @@
 import hashlib
 import re
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from perfdb.site.templates import to
+
+if TYPE_CHECKING:
+    from perfdb.record import Result
 
 PERFORMANCE = "performance/index"
 ARCHIVE = "performance/archive"
@@ -118,3 +123,31 @@ def of_source(sha256: str) -> str:
 def of_audit(framework: str, version: str | None) -> str:
     """The page of what the audit found in a framework's release."""
     return f"{AUDIT}/{_release(framework, version)}"
+
+
+def audit_entry(framework: str, version: str | None, anchor: str) -> str:
+    """The link target of a result's entry on the page of findings in its release."""
+    return to(of_audit(framework, version), anchor)
+
+
+def tab(framework: str, version: str | None, system: str, row: str = "") -> str:
+    """The link target of a release's page with the tab of a system chosen, and of a row in it."""
+    anchor = f"#{row}" if row else ""
+    return f"{to(of_release(framework, version))}?system={slug(system)}{anchor}"
+
+
+def table_row(result: "Result") -> str:
+    """The link target of a result's row on its release's page, which opens the tabs around it."""
+    return to(of_release(result.framework, result.release), result_row(result))
+
+
+def result_row(result: "Result") -> str:
+    """The anchor of a result's row, whichever run is shown of several."""
+    known = (result.case_key, result.framework, result.release, result.container, result.origin)
+    place = () if result.case_key else (result.source_sha256, result.source_line, result.run_id)
+    return hashed("row", (*known, *place))
+
+
+def run_row(result: "Result") -> str:
+    """The anchor of a run's row in a table of runs."""
+    return f"run-{slug(result.run_id or '')}"

@@ -12,12 +12,12 @@ from perfdb import units
 from perfdb.audit.report import counts
 from perfdb.groups import grouped
 from perfdb.record import Finding
-from perfdb.site import addresses, columns, links
+from perfdb.site import addresses, columns
+from perfdb.site.addresses import audit_entry
 from perfdb.site.cells import HtmlCell, formatted, known
 from perfdb.site.columns import ShownColumn
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
-from perfdb.site.grouping import newest_first
-from perfdb.site.links import audit_entry, release_title
+from perfdb.site.grouping import newest_first, release_title
 from perfdb.site.page import Block, Page
 from perfdb.site.sources import work_title
 from perfdb.site.tables import HtmlHead, plain
@@ -174,7 +174,7 @@ def _entries(release: AuditedRelease) -> list[Block]:
 
 def _place(result: SiteResult) -> Markup:
     """Where the figures are from, and the table that shows them."""
-    tab = links.tab(result.framework, result.release, result.system)
+    tab = addresses.tab(result.framework, result.release, result.system)
     table = Markup('<a href="{}">table</a>').format(tab)
     return joined((_evidence(result), table), " · ")
 

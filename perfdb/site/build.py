@@ -22,13 +22,13 @@ from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.site import (
+from perfdb.site import (  # fmt: skip
     audits,
     build_cache,
     changelog,
     changes,
     data,
-    declared,
+    directives,
     downloads,
     files,
     home,
@@ -38,14 +38,12 @@ from perfdb.site import (
     releases,
     runs,
     scaling,
-    series,
     sources,
     systems,
-    withdrawn,
-)  # fmt: skip
-from perfdb.site.blocks import Keeper
+)
 from perfdb.site.build_cache import Options
 from perfdb.site.data import SiteData
+from perfdb.site.downloads import Keeper
 from perfdb.site.files import SiteLayout
 from perfdb.site.page import Block, Body, Page, key_of
 
@@ -57,7 +55,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (
     changes.pages,
     audits.pages,
     changelog.pages,
-    withdrawn.pages,
+    changelog.withdrawn_pages,
     runs.pages,
     recipes.pages,
     sources.pages,
@@ -89,7 +87,7 @@ def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
     return replace(
         found,
         pairs=tuple(pairs.of_results(map(vars, found.current), wrong)),
-        scaling=tuple(series.groups(found.results)),
+        scaling=tuple(scaling.groups(found.results)),
         hostnames=hostnames,
     )
 
@@ -107,8 +105,8 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
 
 
 def _written(layout: SiteLayout, found: SiteData, url: URL) -> set[Path]:
-    kept = write_pages(layout, all_pages(found)) | declared.write_data(layout, found)
-    kept |= _write_blocks(layout, declared.OVERVIEW, partial(_overview, found))
+    kept = write_pages(layout, all_pages(found)) | directives.write_data(layout, found)
+    kept |= _write_blocks(layout, directives.OVERVIEW, partial(_overview, found))
     run_files = [file for run in found.runs for file in run.files]
     if run_files:
         with reading(url) as connection:

@@ -17,10 +17,11 @@ from markupsafe import Markup
 from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Outcome
-from perfdb.site import addresses, columns, links
+from perfdb.site import addresses, columns
+from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
-from perfdb.site.links import release_title, result_row
+from perfdb.site.grouping import release_title
 from perfdb.site.templates import badge, joined, link, render_text, short_hash, to
 from perfdb.stated import MFU, figure, is_computed
 
@@ -165,7 +166,7 @@ def figure_cell(result: SiteResult | None, metric: str) -> HtmlCell:
     """A figure that leads to the row of its result on its release's page; – without one."""
     if result is None:
         return HtmlCell(units.UNKNOWN)
-    return HtmlCell(marked(result, metric), figure(result, metric), links.table_row(result))
+    return HtmlCell(marked(result, metric), figure(result, metric), addresses.table_row(result))
 
 
 def evidence(result: SiteResult) -> str:
@@ -207,7 +208,7 @@ def flag_sign(result: SiteResult) -> Markup:
 def _flag(source: str, result: SiteResult) -> Markup:
     if result.flag is None:
         return Markup("")
-    entry = links.audit_entry(result.framework, result.release, result.flag.anchor)
+    entry = addresses.audit_entry(result.framework, result.release, result.flag.anchor)
     return render_text(source, flag=result.flag, entry=entry)
 
 
@@ -375,7 +376,7 @@ def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
 
 def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
     title = release_title(result.framework, result.release)
-    tab = links.tab(result.framework, result.release, result.system)
+    tab = addresses.tab(result.framework, result.release, result.system)
     return HtmlCell(Markup('<a href="{}">{}</a>').format(tab, short_hash(title)), sort=title)
 
 

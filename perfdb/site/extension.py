@@ -26,7 +26,7 @@ from sphinx.util.index_entries import split_index_msg
 from sphinx.util.typing import ExtensionMetadata
 
 from perfdb import __version__
-from perfdb.site import build_cache, files, made_html
+from perfdb.site import build_cache, files, templates
 from perfdb.site.addresses import FOLDERS, PERFORMANCE
 from perfdb.site.build_cache import Options
 from perfdb.site.files import DOWNLOADS, GENERATED, SiteLayout
@@ -45,7 +45,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", build_cache.code(), "env", frozenset({str}))
-    made_html.add_node(app)
+    templates.add_node(app)
     app.connect("config-inited", add_files)
     app.connect("builder-inited", serve_files)
     app.connect("builder-inited", make_pages)
@@ -129,8 +129,7 @@ def _note(app: Sphinx) -> Path:
 def add_directives(app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]) -> None:
     """Make our directives known, where there is a document to be read."""
     if documents:
-        from perfdb.site.declared import DIRECTIVES  # noqa: PLC0415  likewise
-        from perfdb.site.directives import SiteDirective  # noqa: PLC0415  likewise
+        from perfdb.site.directives import DIRECTIVES, SiteDirective  # noqa: PLC0415  as above
 
         SiteDirective.builder = app.builder
         for name, directive in DIRECTIVES.items():

@@ -10,9 +10,8 @@ from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.record import CONFIGURATION_FIELDS
 from perfdb.site import columns
-from perfdb.site.addresses import FINE_TUNING
+from perfdb.site.addresses import FINE_TUNING, TUNED, UNATTRIBUTED
 from perfdb.site.data import SiteResult
-from perfdb.site.links import section_title
 from perfdb.versions import natural, newness, version_order
 
 Grouping = Literal["system", "model"]
@@ -186,3 +185,15 @@ def _release(one: OfRelease) -> ReleaseName:
 def is_on_gpus(result: SiteResult) -> bool:
     """Whether its system has GPUs."""
     return catalog.has_gpus(result.system)
+
+
+def release_title(framework: str, version: str | None) -> str:
+    """'NeMo Framework 25.04'; a release whose version nobody stated is unattributed."""
+    return f"{titles.framework(framework)} {version or f'({UNATTRIBUTED})'}"
+
+
+def section_title(task: str, variant: str | None = None) -> str:
+    """'Pre-training', or 'Megatron-Core pre-training' where a release has several variants."""
+    title = "Fine-tuning" if task == FINE_TUNING else titles.task(task)
+    title = f"Fine-tuning ({title})" if task in TUNED else title
+    return f"{title}: {titles.framework(variant)}" if variant else title

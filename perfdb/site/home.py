@@ -11,12 +11,11 @@ from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Side, Verdict, report
 from perfdb.groups import grouped
-from perfdb.site import addresses, bests, columns, links
+from perfdb.site import addresses, best_results, columns
 from perfdb.site.cells import FLOPS, figure_text, work
-from perfdb.site.change_chart import change_of, signed
+from perfdb.site.changes import change_of, signed
 from perfdb.site.data import SiteData, SiteResult
-from perfdb.site.grouping import is_on_gpus, of_newest_releases
-from perfdb.site.links import release_title
+from perfdb.site.grouping import is_on_gpus, of_newest_releases, release_title
 from perfdb.site.page import no_data
 from perfdb.site.pairs import ReleasePair, disagreement, tally
 from perfdb.site.releases import TRIAL
@@ -75,7 +74,9 @@ class ReleaseCard:
     @property
     def left_out(self) -> Markup:
         """How many results with open errors are no best figure."""
-        return bests.note(bests.contradicted(sum(it.has_open_errors for it in self.results)))
+        return best_results.note(
+            best_results.contradicted(sum(it.has_open_errors for it in self.results))
+        )
 
     @property
     def best(self) -> list[BestFigure]:
@@ -83,12 +84,12 @@ class ReleaseCard:
         return [
             BestFigure(
                 it.system_title,
-                links.tab(it.framework, it.release, it.system),
-                links.table_row(it),
+                addresses.tab(it.framework, it.release, it.system),
+                addresses.table_row(it),
                 figure_text(it, FLOPS),
                 work(it),
             )
-            for it in bests.headlines(self.results)
+            for it in best_results.headlines(self.results)
         ]
 
     @property
@@ -115,7 +116,7 @@ def overview(data: SiteData) -> Markup:
         "home",
         counts=list(_counts(data)),
         cards=_cards(data),
-        headline=f"{bests.HEADLINE} on each system, {bests.RULE}",
+        headline=f"{best_results.HEADLINE} on each system, {best_results.RULE}",
         unattributed=[
             (release_title(name, None), addresses.of_release(name, None), count)
             for name, count in sorted(

@@ -12,14 +12,12 @@ from perfdb.catalog import Model
 from perfdb.flops.lora import parameters
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.site import across_systems, addresses, bests, columns, links, precisions
+from perfdb.site import addresses, best_results, columns, comparisons
 from perfdb.site.addresses import slug
-from perfdb.site.bests import LabelPart
+from perfdb.site.best_results import LabelPart, over_releases
 from perfdb.site.cells import HtmlCell, gpus, marked
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
-from perfdb.site.grouping import of_newest_releases
-from perfdb.site.history import over_releases
-from perfdb.site.links import release_title
+from perfdb.site.grouping import of_newest_releases, release_title
 from perfdb.site.page import Block, Page, Section
 from perfdb.site.systems import (
     Subject,
@@ -34,7 +32,12 @@ from perfdb.site.templates import code, facts, joined, paragraph, render, render
 from perfdb.stated import RATE
 from perfdb.versions import natural
 
-_PARTS: Final = (bests.SYSTEM, bests.FRAMEWORK, bests.PRECISION, bests.GPUS)
+_PARTS: Final = (
+    best_results.SYSTEM,
+    best_results.FRAMEWORK,
+    best_results.PRECISION,
+    best_results.GPUS,
+)
 _BESTS: Final = (
     "Of the newest release of each framework, as the bars on the page of the model; of no row with "
     "open errors. Where the best of the systems differ in more than precision and GPUs, that is "
@@ -81,15 +84,17 @@ def _index(models: Sequence[Subject]) -> list[Block]:
 def _rates(model: Subject) -> str:
     """The highest tokens/s/GPU of the first task in the newest releases, by system."""
     first = model.tasks[0]
-    best = bests.highest(of_newest_releases(first.results), RATE)
-    apart = bests.differing((*bests.details(METRICS[RATE]), bests.ORIGIN), list(best.values()))
+    best = best_results.highest(of_newest_releases(first.results), RATE)
+    apart = best_results.differing(
+        (*best_results.details(METRICS[RATE]), best_results.ORIGIN), list(best.values())
+    )
     listed = " · ".join(_best(result, apart) for result in best.values())
     return f"{first.title}: {listed}" if best else ""
 
 
 def _best(result: SiteResult, apart: Sequence[LabelPart]) -> str:
     """'DGX-H100 13,812 in FP8 on 8 GPUs', and those parts in which systems differ."""
-    precision = bests.precision_of(result)
+    precision = best_results.precision_of(result)
     in_precision = f" in {precision}" if precision else ""
     size = gpus(result.num_gpus, result.system)
     figure = f"{result.system_title} {marked(result, RATE)}{in_precision} on {size}"
@@ -100,10 +105,16 @@ def _model(model: Subject, audited: Sequence[Audited]) -> list[Block]:
     made: list[Block] = []
     for task in model.tasks:
         title = f"{model.title}, {task.title}"
-        best = bests.chart(f"{title}: best figures", task.results, bests.OF_A_MODEL, _PARTS)
+        best = best_results.chart(
+            f"{title}: best figures", task.results, best_results.OF_A_MODEL, _PARTS
+        )
         compared = joined(
             compare(title, task.results)
-            for compare in (across_systems.compared, precisions.compared, over_releases)
+            for compare in (
+                comparisons.compared_systems,
+                comparisons.compared_precisions,
+                over_releases,
+            )
         )
         heading = Markup("<h3>Results</h3>\n" if compared else "")
         newest = newest_results(title, task.results, columns.OF_MODEL)
@@ -131,13 +142,18 @@ def _findings(audited: Sequence[Audited]) -> Markup:
 
 def _where(result: SiteResult) -> str:
     size = gpus(result.num_gpus, result.system)
-    parts = bests.release_of(result), result.system_title, size, bests.precision_of(result)
+    parts = (
+        best_results.release_of(result),
+        result.system_title,
+        size,
+        best_results.precision_of(result),
+    )
     return ", ".join(filter(None, parts))
 
 
 def _entry(audited: Audited) -> str:
     result = audited.result
-    return links.audit_entry(result.framework, result.release, audited.anchor)
+    return addresses.audit_entry(result.framework, result.release, audited.anchor)
 
 
 def _shape(name: str, lengths: Sequence[int]) -> Markup:

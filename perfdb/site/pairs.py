@@ -15,7 +15,7 @@ from perfdb.groups import grouped
 from perfdb.record import Result
 from perfdb.site import addresses
 from perfdb.site.cells import FLOPS
-from perfdb.site.links import release_title
+from perfdb.site.grouping import release_title
 from perfdb.stated import RATE
 from perfdb.versions import Precedence, is_rolling, version_order
 

@@ -15,7 +15,7 @@ from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import addresses, columns
 from perfdb.site.addresses import UNATTRIBUTED
-from perfdb.site.bests import HEADLINE, RULE, headline_cell
+from perfdb.site.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import (
@@ -24,9 +24,9 @@ from perfdb.site.grouping import (
     by_name,
     is_on_gpus,
     newest_first,
+    release_title,
     sections,
 )
-from perfdb.site.links import release_title
 from perfdb.site.page import (
     AllDownloads,
     Block,

@@ -1,28 +1,318 @@
 """The pages of scaling: the same work on more and more GPUs, against the smallest of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
-from typing import Final
+from itertools import chain, product
+from typing import Final, Literal, get_args
 
 from docutils.nodes import make_id
 from markupsafe import Markup
 
 from perfdb import metrics, units
+from perfdb.audit.interval import half_unit
+from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
-from perfdb.site import addresses, bests, links
-from perfdb.site.addresses import slug
-from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, formatted, known
+from perfdb.site import addresses, best_results, charts
+from perfdb.site.addresses import audit_entry, slug
+from perfdb.site.best_results import RATES, Rate, qualifiers
+from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, figure_text, formatted, known
+from perfdb.site.charts import ChartLine
 from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
+from perfdb.site.comparisons import names
 from perfdb.site.data import Audited, SiteData, SiteResult
-from perfdb.site.links import release_title
+from perfdb.site.grouping import newest_first, release_title, section_title, system_order
 from perfdb.site.page import Block, Page, Section, no_data, summary_of_names
-from perfdb.site.scaling_anomalies import RULE, anomaly_note, efficiency_cell
-from perfdb.site.scaling_charts import of_series
-from perfdb.site.series import Rate, ScaledModel, ScalingPage, Series
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
-from perfdb.site.templates import link, paragraph, render_text, short_hash, to
+from perfdb.site.templates import joined, link, paragraph, render_text, short_hash, to
 from perfdb.stated import RATE, figure
+from perfdb.versions import natural
+
+Scaling = Literal["weak", "strong"]
+SCALINGS: Final[Sequence[Scaling]] = get_args(Scaling)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The same work on two or more numbers of GPUs, in ascending order, the best of each.
+
+    Weak: the global batch grows with the GPUs. Strong: it stays as it is. `rate` is the figure
+    that all of them know. `wrong` counts the rows with open errors, of which none is among them.
+    """
+
+    scaling: Scaling
+    rate: Rate
+    points: tuple[SiteResult, ...]
+    wrong: int
+
+    @property
+    def anchor(self) -> str:
+        """What it is called on its page, the same in every build and whatever its figures."""
+        first = self.points[0]
+        known = (first.model, *_work(first, self.scaling), self.scaling, self.rate)
+        return addresses.hashed("series", known)
+
+    @property
+    def title(self) -> str:
+        """'Pre-training, FP8, sequence 4,096: weak scaling, 4 samples per GPU'."""
+        first = self.points[0]
+        per_gpu = Fraction(first.global_batch_size, first.num_gpus)
+        samples = f"{per_gpu} sample{'' if per_gpu == 1 else 's'} per GPU"
+        batch = samples if self.scaling == "weak" else f"GBS {first.global_batch_size:,}"
+        known = (
+            section_title(first.task, first.variant),
+            qualifiers(first),
+            best_results.precision_of(first),
+            f"sequence {first.sequence_length:,}",
+            first.origin,
+        )
+        return f"{', '.join(filter(None, known))}: {self.scaling} scaling, {batch}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledModel:
+    """The series of a model."""
+
+    model: str
+    title: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingPage:
+    """Everything on the page of a release over numbers of GPUs of a system.
+
+    `audited` are the entries of results whose scaling the audit remarks on, by their number in the
+    store.
+    """
+
+    framework: str
+    release: str | None
+    system: str
+    system_title: str
+    models: tuple[ScaledModel, ...]
+    audited: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def document(self) -> str:
+        """The name of the page."""
+        return addresses.of_scaling(self.framework, self.release, self.system)
+
+
+def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
+    """A page for each release and system with a series, the newest release first."""
+    found = grouped(results, lambda one: (one.framework, one.release, one.system))
+    pages = [
+        ScalingPage(
+            framework=framework,
+            release=release,
+            system=system,
+            system_title=some[0].system_title,
+            models=models,
+        )
+        for (framework, release, system), some in found.items()
+        if (models := tuple(_models(some)))
+    ]
+    by_system = sorted(pages, key=lambda page: system_order(page.system))
+    return newest_first(by_system, results)
+
+
+def _models(results: Iterable[SiteResult]) -> Iterator[ScaledModel]:
+    """Each model with a series, by its title."""
+    found = grouped(results, lambda one: one.model).values()
+    for some in sorted(found, key=lambda some: natural(some[0].model_title)):
+        if series := tuple(_series_of(some)):
+            yield ScaledModel(model=some[0].model, title=some[0].model_title, series=series)
+
+
+def _series_of(results: Iterable[SiteResult]) -> Iterator[Series]:
+    """Every way in which results are the same work at several scales, weak scaling first."""
+    by_rate = grouped(results, _rate_known)
+    for scaling, rate in product(SCALINGS, RATES):
+        same = grouped(by_rate.get(rate, ()), partial(_work, scaling=scaling))
+        for some in same.values():
+            best = best_results.best_of_each(some, rate, lambda one: one.num_gpus)
+            if len(best) > 1:
+                points = tuple(best[count] for count in sorted(best))
+                wrong = sum(one.has_open_errors for one in some)
+                yield Series(scaling=scaling, rate=rate, points=points, wrong=wrong)
+
+
+def _work(result: SiteResult, scaling: Scaling) -> tuple[object, ...]:
+    """What stays the same: last the samples of each GPU, or those of all."""
+    gpus = result.num_gpus if scaling == "weak" else 1
+    return (
+        result.task, result.variant, qualifiers(result), result.origin, result.precision,
+        result.sequence_length, Fraction(result.global_batch_size, gpus),
+    )  # fmt: skip
+
+
+def _rate_known(result: SiteResult) -> Rate | None:
+    return next((rate for rate in RATES if figure(result, rate) is not None), None)
+
+
+def efficiency(series: Series) -> dict[int, float]:
+    """The rate of each GPU as a share of that at the smallest scale, by number of GPUs."""
+    return metrics.scaling_efficiency(
+        {one.num_gpus: figure(one, series.rate) or 0.0 for one in series.points}
+    )
+
+
+RULE: Final = "scaling"
+"""The audit's rule that remarks on it."""
+
+_PRINTED: Final = 0.0005
+"""Half a unit of an efficiency as it is printed: 100.0 %."""
+_DUST: Final = 1e-9
+"""What floating-point arithmetic may add."""
+
+
+def points_above(series: Series) -> tuple[SiteResult, ...]:
+    """The points whose GPUs are faster than at the smallest scale, beyond rounding."""
+    first, *others = series.points
+    highest = (1 + _half_unit(first, series.rate)) * (1 + _DUST)
+    shares = efficiency(series)
+    return tuple(
+        one
+        for one in others
+        if (share := shares[one.num_gpus]) > 1 + _PRINTED
+        and share * (1 - _half_unit(one, series.rate)) > highest
+    )
+
+
+def _half_unit(result: SiteResult, rate: Rate) -> float:
+    """Half a unit in the last digit of what a rate is stated by, as a share of that."""
+    for name in (rate, "tokens_per_sec", "step_time_s"):
+        stated: float | None = getattr(result, name)
+        if stated:
+            return half_unit(stated, name, result.printed.get(name)) / stated
+    return 0.0
+
+
+def efficiency_cell(point: SiteResult, series: Series, page: str = "") -> HtmlCell:
+    """The efficiency; where it is above 100 %, with a mark that leads to the note on the page."""
+    share = efficiency(series)[point.num_gpus]
+    text = units.percent(share)
+    if point not in points_above(series):
+        return HtmlCell(text, sort=share)
+    mark = Markup(
+        '{}<sup class="perf-mark"><a href="{}#{}" aria-label="why it is above 100 %">*</a></sup>'
+    ).format(text, page, _anchor(series))
+    return HtmlCell(mark, sort=share)
+
+
+def _anchor(series: Series) -> str:
+    return f"{series.anchor}-above"
+
+
+def anomaly_note(series: Series, audited: Mapping[int, str]) -> Markup:
+    """Where the efficiency is above 100 %, and what is not as at the smallest scale.
+
+    `audited` are the entries of results that the audit's rule remarks on, by their number.
+    """
+    above = points_above(series)
+    if not above:
+        return Markup("")
+    counts = ", ".join(f"{one.num_gpus:,}" for one in above)
+    first = series.points[0]
+    text = (
+        f"* Above 100 % at {counts} GPUs: each GPU is faster there than at the smallest scale, "
+        f"{units.counted(first.num_gpus, 'GPU')}. {_different(first, above, series)}"
+    )
+    found = [
+        (
+            units.counted(one.num_gpus, "GPU"),
+            audit_entry(one.framework, one.release, audited[one.result_id]),
+        )
+        for one in series.points
+        if one.result_id in audited
+    ]
+    return render_text(
+        '<p class="perf-note" id="{{ anchor }}">{{ text }}'
+        "{% if found %} The audit's findings: {% for gpus, entry in found %}"
+        '<a href="{{ entry }}">{{ gpus }}</a>{% if not loop.last %}, {% endif %}{% endfor %}.'
+        "{% endif %}</p>\n",
+        anchor=_anchor(series),
+        text=text,
+        found=found,
+    )
+
+
+def _different(first: SiteResult, above: Sequence[SiteResult], series: Series) -> str:
+    """What the rows state that is not the same at the smallest scale."""
+    batch = ["samples per GPU"] if series.scaling == "strong" else []
+    found = [*batch, *names(above, first)]
+    if not found:
+        return "The rows state no difference in configuration."
+    return f"Not the same at both: {', '.join(found)}."
+
+
+BASELINE: Final = 80.0
+"""In percent: where the axis of efficiencies begins at the highest, as else noise looks large."""
+
+
+def of_series(title: str, given: Sequence[Series]) -> list[Markup]:
+    """The rate of each GPU in every series against the ideal, and what share of it that is.
+
+    Two drawings for each kind of rate.
+    """
+    by_rate = {rate: [series for series in given if series.rate == rate] for rate in RATES}
+    return [_chart(title, rate, some) for rate, some in by_rate.items() if some]
+
+
+def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Markup:
+    shown = series[: charts.MOST_LINES]
+    drawn = joined((_rates(title, rate, shown), _efficiencies(title, shown)))
+    which = f"The first {len(shown)} of {len(series)} series are drawn."
+    return charts.with_note(drawn, best_results.note(which if len(series) > len(shown) else ""))
+
+
+def _rates(title: str, rate: Rate, shown: Sequence[Series]) -> Markup:
+    lines = [
+        ChartLine(
+            _label(one),
+            tuple((float(it.num_gpus), figure(it, rate) or 0.0) for it in one.points),
+            tuple(figure_text(it, rate) for it in one.points),
+        )
+        for one in shown
+    ]
+    name = "ideal: as at the smallest scale"
+    ideal = [
+        ChartLine(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
+        for line in lines
+    ]
+    return charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
+
+
+def _efficiencies(title: str, shown: Sequence[Series]) -> Markup:
+    """In percent, from so far below the lowest on that a loss of a few can be seen."""
+    shares = [efficiency(one) for one in shown]
+    lines = [
+        ChartLine(
+            _label(one),
+            tuple((float(gpus), share * 100) for gpus, share in some.items()),
+            tuple(map(units.percent, some.values())),
+        )
+        for one, some in zip(shown, shares, strict=True)
+    ]
+    ends = [end(gpus for some in shares for gpus in some) for end in (min, max)]
+    ideal = ChartLine("ideal", tuple((float(gpus), 100.0) for gpus in ends), ideal=True)
+    lowest = 100 * min(chain.from_iterable(some.values() for some in shares))
+    low = max(0.0, min(BASELINE, lowest // 10 * 10 - 10))
+    axis = f"Efficiency (%), axis from {low:g}"
+    return charts.over_gpus(f"{title}: efficiency", axis, [*lines, ideal], low)
+
+
+def _label(series: Series) -> str:
+    first = series.points[0]
+    parts = (
+        best_results.precision_of(first),
+        f"sequence {first.sequence_length:,}",
+        f"{series.scaling} scaling",
+    )
+    return " · ".join(filter(None, parts))
+
 
 WHAT: Final = (
     "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
@@ -106,7 +396,7 @@ def _scaling(page: ScalingPage) -> list[Block]:
     head = render_text(
         '<p><a href="{{ tab }}">{{ release }}</a> · {{ link(system_title, system) }} · '
         "{{ link('every series', scaling) }}</p>\n<p>{{ how }}</p>\n",
-        tab=links.tab(page.framework, page.release, page.system),
+        tab=addresses.tab(page.framework, page.release, page.system),
         release=release_title(page.framework, page.release),
         system=addresses.of_system(page.system),
         system_title=page.system_title,
@@ -128,14 +418,14 @@ def _model(scaled: ScaledModel, page: ScalingPage) -> Markup:
         anchor="" if is_same else slug(scaled.model),
         parts=[
             *of_series(title, scaled.series),
-            *(_series(title, series, page.audited) for series in scaled.series),
+            *(_series_table(title, series, page.audited) for series in scaled.series),
         ],
         model=scaled.title,
         document=addresses.of_model(scaled.model),
     )
 
 
-def _series(title: str, series: Series, audited: Mapping[int, str]) -> Markup:
+def _series_table(title: str, series: Series, audited: Mapping[int, str]) -> Markup:
     """The table of a series."""
     every = [
         *_figures(series),
@@ -151,7 +441,7 @@ def _series(title: str, series: Series, audited: Mapping[int, str]) -> Markup:
         notes=[(*same, *_counted_by(point, series.rate)) for point in series.points],
     )
     above = anomaly_note(series, audited)
-    left_out = bests.note(bests.contradicted(series.wrong))
+    left_out = best_results.note(best_results.contradicted(series.wrong))
     return render_text(
         '<h3 id="{{ series.anchor }}">{{ series.title }}</h3>\n{{ table }}{{ above }}'
         "{{ left_out }}",

@@ -12,10 +12,11 @@ from markupsafe import Markup
 
 from perfdb.catalog import titles
 from perfdb.groups import grouped
-from perfdb.site import addresses, links, redaction
+from perfdb.site import addresses, redaction
+from perfdb.site.addresses import result_row
 from perfdb.site.cells import flag_mark, gpus, moment
 from perfdb.site.data import Link, SiteData, SiteResult, SourceData
-from perfdb.site.links import release_title, result_row, section_title
+from perfdb.site.grouping import release_title, section_title
 from perfdb.site.page import Block, Page, Section, summary_of_results
 from perfdb.site.revisions import corrections
 from perfdb.site.tables import shared
@@ -151,7 +152,7 @@ def _lines(result: SiteResult, corrected: str) -> Lines:
 
 def _table(result: SiteResult) -> Markup:
     name = f"{release_title(result.framework, result.release)}, {result.system_title}"
-    tab = links.tab(result.framework, result.release, result.system, result_row(result))
+    tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
     return Markup('<a href="{}">{}</a>').format(tab, name)
 
 

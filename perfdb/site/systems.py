@@ -11,7 +11,7 @@ from markupsafe import Markup
 from perfdb import catalog, units
 from perfdb.catalog import System
 from perfdb.groups import grouped
-from perfdb.site import addresses, bests, columns, links
+from perfdb.site import addresses, best_results, columns
 from perfdb.site.cells import HtmlCell
 from perfdb.site.columns import Profile
 from perfdb.site.data import Link, SiteData, SiteResult
@@ -21,10 +21,10 @@ from perfdb.site.grouping import (
     by_task,
     newest_first,
     of_newest_releases,
+    release_title,
     system_order,
     work_order,
 )
-from perfdb.site.links import release_title
 from perfdb.site.page import (
     Block,
     Page,
@@ -39,7 +39,7 @@ from perfdb.site.templates import code, facts, joined, link, paragraph, render_t
 
 MOST_ROWS: Final = 300
 """Rows of a task's table, above which its older releases are only on pages of their own."""
-_PARTS: Final = (bests.MODEL, bests.FRAMEWORK, bests.PRECISION)
+_PARTS: Final = (best_results.MODEL, best_results.FRAMEWORK, best_results.PRECISION)
 _NEWEST: Final = "Of the newest release of each framework, without rows with open errors"
 
 
@@ -61,7 +61,7 @@ class Subject:
     @property
     def about(self) -> str:
         """'Llama 3 8B: 12 published results of NeMo Framework 25.04 and NeMo AutoModel main.'"""
-        releases = summary_of_names(map(bests.release_of, self.results))
+        releases = summary_of_names(map(best_results.release_of, self.results))
         return f"{self.title}: {summary_of_results(self.results)} of {releases}."
 
 
@@ -146,10 +146,10 @@ def index_table(
 
 
 def _index(systems: Sequence[Subject]) -> list[Block]:
-    top = HtmlHead(bests.HEADLINE, f"{_NEWEST}, {bests.RULE}", wide=True, near=True)
+    top = HtmlHead(best_results.HEADLINE, f"{_NEWEST}, {best_results.RULE}", wide=True, near=True)
     highest = [
-        bests.headline_cell(
-            of_newest_releases(it.results), lambda result: f", in {bests.release_of(result)}"
+        best_results.headline_cell(
+            of_newest_releases(it.results), lambda result: f", in {best_results.release_of(result)}"
         )
         for it in systems
     ]
@@ -186,7 +186,9 @@ def _system(system: Subject) -> list[Block]:
     made: list[Block] = []
     for task in system.tasks:
         title = f"{system.title}, {task.title}"
-        best = bests.chart(f"{title}: best figures", task.results, bests.ACROSS_MODELS, _PARTS)
+        best = best_results.chart(
+            f"{title}: best figures", task.results, best_results.ACROSS_MODELS, _PARTS
+        )
         newest = newest_results(title, task.results, columns.ON_SYSTEM)
         made.append(Section(task.title, [best, *newest]))
     made += scaling_section(system)
@@ -197,13 +199,13 @@ def scaling_section(subject: Subject, anchor: str = "") -> list[Block]:
     """The pages that show it on more and more GPUs, from an anchor in them on."""
     if not subject.scaling:
         return []
-    links = render_text(
+    listed = render_text(
         "<ul>{% for it in links %}<li>{{ link(it.text, it.document, anchor) }}</li>\n{% endfor %}"
         "</ul>",
         links=subject.scaling,
         anchor=anchor,
     )
-    return [Section("Scaling", [links])]
+    return [Section("Scaling", [listed])]
 
 
 def newest_results(title: str, results: Sequence[SiteResult], profile: Profile) -> list[Block]:
@@ -215,7 +217,7 @@ def newest_results(title: str, results: Sequence[SiteResult], profile: Profile) 
     older = [
         (
             release_title(*release),
-            links.tab(*release, some[0].system),
+            addresses.tab(*release, some[0].system),
             units.counted(len(some), "result"),
         )
         for release, some in by_release.items()

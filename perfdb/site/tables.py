@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from perfdb import units
 from perfdb.site import cells as shown
+from perfdb.site.addresses import result_row, run_row
 from perfdb.site.cells import HtmlCell
 from perfdb.site.columns import TERMS, Profile, ShownColumn
 from perfdb.site.data import SiteResult
-from perfdb.site.links import result_row, run_row
 from perfdb.site.templates import render
 
 

@@ -1,8 +1,7 @@
 """HTML for pages: Jinja2 templates with autoescape, and links between documents.
 
 The templates are in `templates/`. A link to a document is written as `perfdb:DOCUMENT` and becomes
-an address when the page that it is on is read: only then its own place is known.
-"""
+an address when the page that it is on is read: only then its own place is known."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,8 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
 
 from perfdb import units
 
@@ -107,3 +109,41 @@ ENVIRONMENT: Final = _environment()
 @cache
 def _compiled(source: str) -> Template:
     return ENVIRONMENT.from_string(source)
+
+
+_TAG: Final = re.compile(r"<[^<>]*>")
+_WORD: Final = re.compile(r"\w+")
+
+
+class made_block(nodes.Invisible, nodes.Element):
+    """HTML that is written as it is, with the words that the search finds it by as its text.
+
+    Sphinx would index a table figure by figure, and nobody searches for one.
+    """
+
+
+def made_html(html: str, names: Iterable[str] = ()) -> made_block:
+    """HTML as a node; `names` are what the search finds it by besides its own words."""
+    return made_block("", nodes.Text(search_words(html, names)), html=html)
+
+
+def search_words(html: str, names: Iterable[str] = ()) -> str:
+    """The words of HTML and of names, each once; numbers are none."""
+    texts = dict.fromkeys((*_TAG.split(html), *names))
+    found = dict.fromkeys(_WORD.findall(" ".join(texts)))
+    return " ".join(word for word in found if not word.isdecimal())
+
+
+def add_node(app: Sphinx) -> None:
+    """Make the node known to every builder; those without HTML leave it out."""
+    out = (_leave_out, None)
+    app.add_node(made_block, html=(_write, None), latex=out, text=out, man=out, texinfo=out)
+
+
+def _write(translator: HTML5Translator, node: made_block) -> None:
+    translator.body.append(node["html"])
+    raise nodes.SkipNode
+
+
+def _leave_out(_translator: nodes.NodeVisitor, _node: made_block) -> None:
+    raise nodes.SkipNode

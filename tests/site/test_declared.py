@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from perfdb.db import migrate
 from perfdb.db.session import store_url
-from perfdb.site.declared import Declared
+from perfdb.site.directives import Declared
 from tests.factories import case, published, release, stored, write_run
 
 pytestmark = pytest.mark.slow

@@ -1,27 +1,34 @@
 """The best figures: of each system, the headline of a release, and the newest as bars."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar, get_args
 
 from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.compare import report
+from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
-from perfdb.site import charts, links
+from perfdb.site import addresses, charts
 from perfdb.site.addresses import UNATTRIBUTED
-from perfdb.site.cells import FLOPS, HtmlCell, figure_text, gpus, work
-from perfdb.site.charts import ChartBar
+from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, gpus, work
+from perfdb.site.charts import ChartBar, ChartLine
 from perfdb.site.data import SiteResult
-from perfdb.site.grouping import of_newest_releases, system_order
-from perfdb.site.links import release_title
-from perfdb.site.templates import paragraph
+from perfdb.site.grouping import of_newest_releases, release_title, system_order
+from perfdb.site.tables import HtmlHead, plain
+from perfdb.site.templates import joined, paragraph
 from perfdb.stated import RATE, figure, is_computed
+from perfdb.versions import is_rolling, version_order
 
 Key = TypeVar("Key")
+Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
+RATES: Final[Sequence[Rate]] = get_args(Rate)
+
+_NODES: Final = re.compile(r"\d+[- ]nodes?")
 
 HEADLINE: Final = "Highest TFLOP/s"
 RULE: Final = "of pre-training where there is any"
@@ -60,7 +67,7 @@ class Headline:
     def cell(self) -> HtmlCell:
         """The figure, which leads to its row, and its work; sorted by the figure."""
         content = Markup('<a href="{}">{}</a> TFLOP/s/GPU: {}{}').format(
-            links.table_row(self.result), figure_text(self.result, FLOPS), work(self.result),
+            addresses.table_row(self.result), figure_text(self.result, FLOPS), work(self.result),
             self.where,
         )  # fmt: skip
         return HtmlCell(content, sort=figure(self.result, FLOPS))
@@ -75,6 +82,12 @@ def headline_cell(results: Sequence[SiteResult], where: Callable[[SiteResult], s
     pairs = zip(ranked, headlines(results), strict=True)
     top = max(pairs, key=lambda pair: pair[0], default=None)
     return Headline(top[1], where(top[1])).cell if top else HtmlCell(units.UNKNOWN)
+
+
+def qualifiers(result: SiteResult) -> str:
+    """What sets its model apart; '2-node' says how many GPUs there are."""
+    every = result.qualifiers.split(", ")
+    return ", ".join(one for one in every if not _NODES.fullmatch(one))
 
 
 def release_of(result: SiteResult) -> str:
@@ -245,3 +258,129 @@ def contradicted(count: int) -> str:
         return ""
     left = f"{'is' if count == 1 else 'are'} left out."
     return f"{units.counted(count, 'row')} with open errors {left}"
+
+
+Work = Mapping[str, SiteResult]
+"""The best result of a work, by the version of the release."""
+
+NAMES: Final = (SYSTEM, PRECISION, GPUS)
+"""What the name of a line always has."""
+
+HISTORY_DETAILS: Final = (
+    LabelPart("model qualifiers", lambda one: one.qualifiers),
+    LabelPart("global batch size", lambda one: f"GBS {one.global_batch_size:,}"),
+    SEQUENCE,
+    ORIGIN,
+)
+"""What else tells one work from another: in the name of a line where the lines differ in it."""
+
+
+def over_releases(title: str, results: Sequence[SiteResult]) -> Markup:
+    """A chart and a table for each framework that did the same work in two or more releases."""
+    by_framework = grouped(results, lambda one: one.framework)
+    return joined(
+        _of_framework(title, titles.framework(name), by_framework[name])
+        for name in sorted(by_framework, key=titles.framework)
+    )
+
+
+def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -> Markup:
+    metric = metric_for(results, OF_A_MODEL)
+    works = works_of(results, metric)
+    if not works:
+        return Markup("")
+    builds = {name: one.build for work in works for name, one in work.items()}
+    names = sorted(builds, key=lambda name: version_order(name, builds[name]))
+    heading = f"{framework} over its releases"
+    title = f"{subject}: {heading}"
+    by_system = grouped(works, _system)
+    drawn = joined(
+        charts.over_releases(
+            f"{title}, {name}",
+            metric.title,
+            names,
+            _lines(some[: charts.MOST_LINES], names, metric),
+        )
+        for name, some in by_system.items()
+    )
+    count = sum(min(len(some), charts.MOST_LINES) for some in by_system.values())
+    first = f"The first {charts.MOST_LINES} rows of each system are drawn, "
+    below = note(
+        f"{first}{count:,} of {len(works):,} in all." if len(works) > count else "",
+        "The best figure of each release at the same work, whatever its configuration.",
+        *_left_out(results),
+    )
+    rows = [_row(work, names, metric) for work in works]
+    heads = [
+        HtmlHead("System"),
+        HtmlHead("Work", wide=True),
+        *(HtmlHead(it, numeric=True) for it in names),
+    ]
+    name = Markup("<h3>{}</h3>\n").format(heading)
+    return joined((name, charts.with_note(drawn, below), plain(title, heads, rows)))
+
+
+def _system(work: Work) -> str:
+    return SYSTEM.of(_first(work))
+
+
+def _first(work: Work) -> SiteResult:
+    """The one that says which work it is."""
+    return next(iter(work.values()))
+
+
+def _left_out(results: Sequence[SiteResult]) -> tuple[str, str]:
+    """Which results have no place in a history: rolling branches, and errors of the audit."""
+    rolling = sorted({one.release for one in results if one.release and is_rolling(one.release)})
+    branches = "which moves on, has" if len(rolling) == 1 else "which move on, have"
+    unplaced = f"{', '.join(rolling)}, {branches} no place among them." if rolling else ""
+    return unplaced, contradicted(sum(one.has_open_errors for one in results))
+
+
+def works_of(results: Iterable[SiteResult], metric: Metric) -> list[Work]:
+    """Each work that two or more numbered releases have a figure of, in the order they come.
+
+    What the audit calls an error is in none.
+    """
+    works: dict[tuple[str, str], dict[str, SiteResult]] = defaultdict(dict)
+    for result in results:
+        value = figure(result, metric.name)
+        if result.release is None or is_rolling(result.release):
+            continue
+        if value is None or result.has_open_errors:
+            continue
+        work = works[result.workload_key, result.origin]
+        best = work.get(result.release)
+        if best is None or value > (figure(best, metric.name) or 0.0):
+            work[result.release] = result
+    return [work for work in works.values() if len(work) > 1]
+
+
+def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[ChartLine]:
+    """A line for each work, through the figures of the releases that have it."""
+    firsts = list(map(_first, works))
+    parts = (*NAMES, *differing(HISTORY_DETAILS, firsts))
+    return [
+        ChartLine(_said(parts, first), *_points(work, names, metric))
+        for first, work in zip(firsts, works, strict=True)
+    ]
+
+
+def _points(
+    work: Work, names: Sequence[str], metric: Metric
+) -> tuple[tuple[tuple[float, float], ...], tuple[str, ...]]:
+    """The places of its releases with their figures, and these as tables print them."""
+    there = [(float(place), work[name]) for place, name in enumerate(names) if name in work]
+    points = tuple((place, figure(one, metric.name) or 0.0) for place, one in there)
+    return points, tuple(figure_text(one, metric.name) for _, one in there)
+
+
+def _said(parts: Iterable[LabelPart], result: SiteResult) -> str:
+    return " · ".join(filter(None, (part.of(result) for part in parts)))
+
+
+def _row(work: Work, names: Sequence[str], metric: Metric) -> list[HtmlCell]:
+    first = _first(work)
+    system, *others = NAMES
+    cells = (figure_cell(work.get(name), metric.name) for name in names)
+    return [HtmlCell(system.of(first)), HtmlCell(_said((*others, *HISTORY_DETAILS), first)), *cells]
