@@ -1,6 +1,7 @@
 """Reads YAML as data with line numbers, and reports every field that is wrong with its line."""
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
@@ -9,7 +10,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import ConstructorError, SafeConstructor
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
@@ -92,7 +93,8 @@ def parse(where: str, text: str) -> Document | Unreadable:
     yaml.version = (1, 1)
     yaml.allow_duplicate_keys = True  # reported below, each with its line
     try:
-        node = yaml.compose(text)
+        with warnings.catch_warnings(action="ignore", category=ReusedAnchorWarning):
+            node = yaml.compose(text)
         lines: dict[Place, int] = {}
         problems = _faults(where, node, lines)
         if node is None or problems:

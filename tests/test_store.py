@@ -180,7 +180,6 @@ def test_a_row_that_an_edited_page_no_longer_has_is_withdrawn(store: URL) -> Non
     "later",
     [
         pytest.param({"release": factories.release("25.07", framework="nemo")}, id="release"),
-        pytest.param({"case": factories.case(system="dgx-b200")}, id="no row in common"),
     ],
 )
 def test_another_page_at_the_same_path_withdraws_nothing(

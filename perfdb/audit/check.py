@@ -116,9 +116,8 @@ def _elsewhere(connection: Connection, rows: Mapping[int, Result]) -> Elsewhere:
 def _as_printed(row: Result, other: RowMapping) -> Result:
     """A result with the figures, the cells and the place of another page."""
     figures = {name: other[name] for name in (*FIGURES, TOTAL)}
-    return replace(
-        row, **figures, raw=other["raw"], source=other["source"], source_line=other["source_line"]
-    )
+    cells = {name: other[name] for name in ("raw", "printed", "source", "source_line")}
+    return replace(row, **figures, **cells)
 
 
 def pages(connection: Connection, rows: Iterable[Result]) -> dict[str, str]:

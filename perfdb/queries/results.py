@@ -190,6 +190,7 @@ def on_other_pages() -> Rows:
             earlier.c.mfu,
             earlier.c.tokens_per_sec,
             earlier.c.raw,
+            earlier.c.printed,
             earlier_source.c.path.label("source"),
             earlier.c.source_line,
             following.c.id.is_not(None).label("replaced"),
