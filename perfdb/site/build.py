@@ -38,6 +38,7 @@ from perfdb.site import (  # fmt: skip
     releases,
     runs,
     scaling,
+    series,
     sources,
     systems,
 )
@@ -87,7 +88,7 @@ def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
     return replace(
         found,
         pairs=tuple(pairs.of_results(map(vars, found.current), wrong)),
-        scaling=tuple(scaling.groups(found.results)),
+        scaling=tuple(series.groups(found.results)),
         hostnames=hostnames,
     )
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from perfdb.site.pairs import ReleasePair
-    from perfdb.site.scaling import ScalingPage
+    from perfdb.site.series import ScalingPage
 
 Kind = TypeVar("Kind", bound="DataclassInstance")
 StoredRow = dict[str, object]
