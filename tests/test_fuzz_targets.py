@@ -10,8 +10,8 @@ from tests.fuzz import seeds
 from tests.fuzz.mutations import MUTATIONS, NUMBERS, renumbered
 from tests.fuzz.targets import TARGETS, checked
 
-EXAMPLES = {"tree": 12, "page": 25, "archive": 30}
-"""Of targets that take long for each; of the others it is 40."""
+EXAMPLES = {"tree": 6, "page": 20, "archive": 15}
+"""Of targets that take long for each; of the others it is 25."""
 
 
 @st.composite
@@ -30,7 +30,7 @@ def test_what_is_damaged_is_read_or_refused_and_never_made_up(name: str) -> None
     """Cut, flipped, mixed, recoded, stretched, nested: what tests.fuzz.oracles says still holds."""
 
     @settings(
-        max_examples=EXAMPLES.get(name, 40),
+        max_examples=EXAMPLES.get(name, 25),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     @given(damaged(name))

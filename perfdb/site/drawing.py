@@ -14,30 +14,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate, cycle
-from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
 from markupsafe import Markup
-from matplotlib import get_data_path, rc_context, rcdefaults, rcParams
+from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.ft2font import FT2Font
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from perfdb.site import charts
 from perfdb.site.charts import ChartBar, ChartLine
 from perfdb.site.data import RunData
+from perfdb.site.labels import FONT, FONT_SIZE, one_line, shortened, width, wrapped
 from perfdb.site.templates import render
 
 WIDTH: Final = 380.0
 """As wide as a phone, so that a chart answers there without being scrolled."""
-FONT_SIZE: Final = 12.0
-FONT: Final = "DejaVu Sans"
-"""What labels are measured in: it comes with matplotlib, and most fonts of pages are narrower."""
 
 COLOURS: Final = (*charts.SERIES, charts.WARMUP, charts.BAD, charts.FAINT, charts.RULE)
 
@@ -46,8 +42,6 @@ _SVG: Final = "{http://www.w3.org/2000/svg}"
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"
 _NUMBER: Final = re.compile(r"-?\d+\.\d+")
 _PAINT: Final = re.compile("#([0-9a-f]{6})")
-_NO_XML: Final = re.compile(r"[^\S ]+|[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-"""What XML cannot hold, and what ends a line."""
 
 
 @dataclass(frozen=True)
@@ -116,58 +110,9 @@ def drawn(kind: Axis, title: str, sentence: str, draw: Callable[[Axes], Frame]) 
     )
 
 
-def one_line(words: str) -> str:
-    """Text for a label: on one line, and without what XML cannot hold."""
-    return _NO_XML.sub(" ", words).strip()
-
-
-def shortened(words: str, room: float) -> str:
-    """Text for a label on one line; what is longer than its room ends in …"""
-    text = one_line(words)
-    if width(text) <= room:
-        return text
-    ends = accumulate(map(_advance, text), initial=_advance("…"))
-    return text[: sum(end <= room for end in ends) - 1].rstrip() + "…"
-
-
-def wrapped(words: str, room: float) -> list[str]:
-    """A label whose parts stand between middle dots: on two lines where one is too short for it.
-
-    The first of two ends in a dot. What is longer still ends in …
-    """
-    text = one_line(words)
-    if width(text) <= room:
-        return [text]
-    parts = text.split(" · ")
-    for count in range(len(parts) - 1, 0, -1):
-        first = f"{' · '.join(parts[:count])} ·"
-        if width(first) <= room:
-            return [first, shortened(" · ".join(parts[count:]), room)]
-    return [shortened(text, room)]
-
-
-def width(text: str) -> float:
-    """How wide a label is, in a font that is wider than most."""
-    return sum(map(_advance, text))
-
-
 def paint(colour: str) -> str:
     """What to draw with, so that a colour of the palette stands in the page."""
     return f"#{COLOURS.index(colour) + 1:06x}"
-
-
-@cache
-def _advance(character: str) -> float:
-    """The width of a character; one that the font lacks, as an ideograph, is a square."""
-    glyph = _font().get_char_index(ord(character))
-    return _font().load_glyph(glyph).linearHoriAdvance / 0x10000 if glyph else FONT_SIZE
-
-
-@cache
-def _font() -> FT2Font:
-    font = FT2Font(str(Path(get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")))
-    font.set_size(FONT_SIZE, 72)
-    return font
 
 
 def _set(salt: str) -> None:
