@@ -184,7 +184,9 @@ def published(line: int = 7, **changed: object) -> PublishedResult:
     }
     if notes := changed.get("notes"):
         assert isinstance(notes, tuple)
-        changed["notes"] = tuple(Note.of(NoteCode.FOOTNOTE, text=text) for text in notes)
+        changed["notes"] = tuple(
+            Note.of(NoteCode.FOOTNOTE, text=one) if isinstance(one, str) else one for one in notes
+        )
     known = fields | changed
     raw = known["raw"]
     assert isinstance(raw, dict)

@@ -30,7 +30,7 @@ def result(**changed: object) -> dict[str, object]:
         "tokens_per_sec_per_gpu": 13812.0,
         "mfu": 0.4,
         "is_wrong": False,
-        "raw": {},
+        "printed": {},
     }
     return fields | changed
 
@@ -95,7 +95,7 @@ def test_the_newest_of_builds_that_a_hash_tells_apart_is_the_last_of_them() -> N
 
 def test_words_name_the_work_and_a_figure_has_the_digits_of_its_page() -> None:
     rows = of(
-        result(raw={"Tokens / sec / GPU": "13812.0"}),
+        result(printed={"tokens_per_sec_per_gpu": "13812.0"}),
         result(task="LoRA", precision=None, num_gpus=1024, origin="measured"),
     )
     assert [

@@ -156,7 +156,7 @@ class TestCompare:
             case=case(framework="dfm", model="wan2.1-14b"),
             release=Release(framework="dfm", version="26.04"),
             figures=Figures(model_tflops_per_sec_per_gpu=840),
-            raw={"Model TFLOP / sec / GPU": "840.0"},
+            printed={"model_tflops_per_sec_per_gpu": "840.0"},
         )
         stored(filled, wan, page="later.md")
         row = self.page("dfm 26.02", "dfm 26.04").table[0].value.iloc[0]

@@ -153,7 +153,7 @@ def test_tflops_that_change_otherwise_than_tokens_are_named(sqlite: URL) -> None
             case=case(framework="nemo"),
             release=release(version, framework="nemo"),
             figures=figures,
-            raw={"Model TFLOP / sec / GPU": f"{tflops:,}"},
+            printed={"model_tflops_per_sec_per_gpu": f"{tflops:,}"},
         )
         stored(sqlite, one, page=f"{version}.md")
     shown = words(soup(pages_of(sqlite)["changes/nemo"]))
