@@ -289,8 +289,10 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
     newer = release("0.16.1")
     others = {"framework": "nemo", "model": "llama3-70b", "system": "dgx-b200"}
     figures = Figures(tokens_per_sec_per_gpu=1_477, model_tflops_per_sec_per_gpu=711)
-    for gpus in (8, 16):
-        stored(url, published(gpus, case=case(**others, num_gpus=gpus), figures=figures))
+    scaled = [
+        published(gpus, case=case(**others, num_gpus=gpus), figures=figures) for gpus in (8, 16)
+    ]
+    stored(url, *scaled)
     stored(url, write_run(tmp_path, run_id="one"))
     site = site_of(tmp_path, url).built()
     own = site.docs / "runs" / "notes.md"
