@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from perfdb.cli.gate import gate_option
-from perfdb.cli.options import LazyChoice, json_option, print_json, print_table
+from perfdb.cli.options import LazyChoice, gate_option, json_option, print_json, print_table
 
 
 def _launchers() -> Iterable[str]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import aggregation
-from perfdb.cli.trended import BLOCKS, MOST_BARS, sparkline
+from perfdb.cli.trend import BLOCKS, MOST_BARS, sparkline
 from perfdb.compare import Level, named, read
 from perfdb.compare.read import known_releases
 from perfdb.compare.trend import Series, follow
@@ -381,7 +381,9 @@ def test_the_table_fits_a_terminal_of_80_columns(
 ) -> None:
     lab.ran("25.04.01.dev3", 12.0)
     lab.ran("25.07", 13.0, factories.case(tensor_parallel=2, micro_batch_size=4))
-    monkeypatch.setattr("perfdb.cli.trended.PIPE_WIDTH", 80)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # to rich a terminal,
+    monkeypatch.setenv("TERM", "dumb")  # without colours
+    monkeypatch.setenv("COLUMNS", "80")
 
     _, out, _ = trend("llama3-8b", "--metric", "model_tflops_per_sec_per_gpu")
 

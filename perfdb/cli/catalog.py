@@ -32,14 +32,9 @@ def systems(context: click.Context, /, as_json: bool) -> None:
 
 def _system(entry: "System") -> tuple[object, ...]:
     peaks = [entry.peaks.get(precision) for precision in ("bf16", "fp8", "fp4")]
-    return (
-        entry.name,
-        entry.gpu,
-        entry.gpus_per_node,
-        entry.nvlink_domain,
-        units.number(entry.memory_gb),
-        *(units.number(peak.tflops if peak else None) for peak in peaks),
-    )
+    printed = [units.number(peak.tflops if peak else None) for peak in peaks]
+    memory = units.number(entry.memory_gb)
+    return entry.name, entry.gpu, entry.gpus_per_node, entry.nvlink_domain, memory, *printed
 
 
 @systems.command()

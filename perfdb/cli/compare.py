@@ -2,19 +2,13 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import click
 
-from perfdb.cli.gate import gate_option, say_untold
-from perfdb.cli.judged import Judging, judged_options, say_not_judged, wrong
-from perfdb.cli.options import (
-    db_option,
-    json_format_option,
-    metric_option,
-    only_options,
-    print_json,
-    print_table,
-)
+from perfdb.audit.review import accepted
+from perfdb.cli import options
+from perfdb.cli.options import print_json, print_table
 from perfdb.compare import (
     Comparison,
     Match,
@@ -43,26 +37,19 @@ Names = tuple[str, str]
 @click.command()
 @click.argument("a")
 @click.argument("b")
-@db_option
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How to print it.",
-)
-@json_format_option
-@metric_option("compare")
-@only_options("framework", "system", "model")
-@gate_option(
+@options.db_option
+@options.format_option(["table", "json"], "How to print it.")
+@options.json_format_option
+@options.metric_option("compare")
+@options.only_options("framework", "system", "model")
+@options.gate_option(
     ("slower", "missing", "unknown"),
     "Exit with 1 where B is slower, where something of A is missing in B or failed there at more "
     "of its runs, or where no verdict can be given; several with a comma. [default: never]",
 )
-@judged_options
+@options.verdict_options
 def compare(
-    a: str, b: str, style: str, *, gate: frozenset[str], judging: Judging, **only: str | None
+    gate: frozenset[str], least: float, reviewed: Path | None, *, a: str, b: str, **only: str | None
 ) -> int:
     """Compare release A with release B, case by case.
 
@@ -71,94 +58,83 @@ def compare(
     where the runs' spread gives one. Verdicts speak of B: faster, slower, failed, same (no
     difference can be told), unknown, or not judged for an open error of the audit on either side.
     """
-    db, metric = only.pop("db"), only.pop("metric")
+    db, metric, as_json = only.pop("db"), only.pop("metric"), only.pop("style") == "json"
+    known = None if only.pop("judge_all") else accepted(reviewed)
     asked = Only(**only)
-    compared = _compared((a, b), db, metric, asked, judging)
-    found = together([one for _, one in compared])
-    as_json = style == "json"
-    for names, one in compared:
-        if not one.matched:
-            click.echo(report.why_nothing(*names, one, asked), err=as_json)
+    compared: list[tuple[Names, Comparison]] = []
+    with reading_current(store_url(db)) as connection:
+        pairs = both_named(a, b, read.known_releases(connection), asked.framework)
+        errors = frozenset() if known is None else read.open_errors(connection, known)
+        for pair in pairs:
+            of_a, of_b = (marked(read.results_of(connection, it, asked), errors) for it in pair)
+            compared.append(((pair[0].name, pair[1].name), comparison(of_a, of_b, metric)))
+    whole = together([it for _, it in compared])
+    for names, it in compared:
+        if not it.matched:
+            click.echo(report.why_nothing(*names, it, asked), err=as_json)
         if not as_json:
-            _print(names, one, metric)
+            _print(names, it, metric)
     if as_json:
-        print_json(document(found))
+        print_json(document(whole))
     elif len(compared) > 1:
-        click.echo(f"{len(compared)} frameworks: {report.summary(found)}")
-    say_not_judged(len(found.matched) - len(found.judged), err=as_json)
-    _say_pooled(found)
-    return _gated(found, gate, judging.least)
+        click.echo(f"{len(compared)} frameworks: {report.summary(whole)}")
+    options.print_not_judged(len(whole.matched) - len(whole.judged), err=as_json)
+    _warn_of_containers(whole)
+    return _exit_code(whole, gate, least)
 
 
-def _say_pooled(found: Comparison) -> None:
+def _warn_of_containers(whole: Comparison) -> None:
     """Warn of releases whose containers are not told apart, though one may be the slower."""
-    sides = [side for match in found.matched for side in (match.a, match.b)]
+    sides = [side for match in whole.matched for side in (match.a, match.b)]
     pooled = [side.shown for side in sides if len(side.containers) > 1]
-    for one in {(it.framework, it.release): it for it in pooled}.values():
-        name = Release(framework=one.framework, version=one.release).name
-        boxed = shlex.quote(f"{name} [{one.container or 'no container'}]")
-        said = f"the runs of {name} are of several containers: name one, such as {boxed}"
-        click.echo(f"warning: {said}", err=True)
+    for it in {(it.framework, it.release): it for it in pooled}.values():
+        name = Release(framework=it.framework, version=it.release).name
+        boxed = shlex.quote(f"{name} [{it.container or 'no container'}]")
+        message = f"the runs of {name} are of several containers: name one, such as {boxed}"
+        click.echo(f"warning: {message}", err=True)
 
 
-def _gated(found: Comparison, gate: frozenset[str], least: float) -> int:
-    """The exit code."""
-    failed = len(found.failed)
-    unknown = sum(match.judgement.verdict is Verdict.UNKNOWN for match in found.matched)
-    say_untold(failed, unknown, gate)
+def _exit_code(whole: Comparison, gate: frozenset[str], least: float) -> int:
+    failed = len(whole.failed)
+    unknown = sum(match.judgement.verdict is Verdict.UNKNOWN for match in whole.matched)
+    options.warn_of_ungated(failed, unknown, gate)
     closing = {
-        "slower": bool(found.slower(least)),
-        "missing": found.missing,
+        "slower": bool(whole.slower(least)),
+        "missing": whole.missing,
         "unknown": failed + unknown > 0,
     }
     return 1 if any(closing[word] for word in gate) else 0
 
 
-def _compared(
-    asked: tuple[str, str], db: str | None, metric: str | None, only: Only, judging: Judging
-) -> Sequence[tuple[Names, Comparison]]:
-    with reading_current(store_url(db)) as connection:
-        pairs = both_named(*asked, read.known_releases(connection), only.framework)
-        errors = wrong(connection, judging)
-        results = {
-            one.name: marked(read.results_of(connection, one, only), errors)
-            for pair in pairs
-            for one in pair
-        }
-    return [
-        ((a.name, b.name), comparison(results[a.name], results[b.name], metric)) for a, b in pairs
-    ]
-
-
-def _print(names: Names, found: Comparison, metric: str | None) -> None:
-    if found.matched:
-        title = f"A: {names[0]}, B: {names[1]}"
+def _print(names: Names, compared: Comparison, metric: str | None) -> None:
+    if compared.matched:
         columns = ["Case", "Figure", "A", "B", "B/A", "95 % interval", "B is"]
-        print_table(title, columns, [_row(match) for match in found.matched])
-    for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
+        print_table(f"A: {names[0]}, B: {names[1]}", columns, map(_row, compared.matched))
+    lists = (compared.only_a, compared.only_b), (compared.only_b, ())
+    for name, (sides, others) in zip(names, lists, strict=True):
         if sides:
-            others = found.only_b if sides is found.only_a else ()
-            rows = [_unmatched(side, metric, nearest_text(side, others)) for side in sides]
+            rows = [_unmatched(side, metric, others) for side in sides]
             print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
-    click.echo(report.summary(found))
+    click.echo(report.summary(compared))
 
 
 def _row(it: Match) -> tuple[str, ...]:
     metric, a, b = METRICS[it.metric], it.a.shown, it.b.shown
-    notes = report.workload(a), report.how(it), report.remark(it)
+    verdict = (report.verdict(it.judgement, it.metric), report.failed(it.b))
     return (
-        _cell(notes),
+        _cell((report.workload(a), report.how(it), report.remark(it))),
         metric.title,
         report.figure(a, metric.name),
         report.figure(b, metric.name),
         figure(it.judgement.ratio, 3),
         report.interval(it.judgement),
-        "\n".join(filter(None, (report.verdict(it.judgement, it.metric), report.failed(it.b)))),
+        "\n".join(filter(None, verdict)),
     )
 
 
-def _unmatched(side: Side, asked: str | None, hint: str) -> tuple[str, ...]:
+def _unmatched(side: Side, asked: str | None, others: Sequence[Side]) -> tuple[str, ...]:
     metric, it = METRICS[metric_for([side], [side], asked)], side.shown
+    hint = nearest_text(side, others)
     notes = report.workload(it), report.configuration(it), report.remark_of(side), hint
     return _cell(notes), metric.title, report.figure(it, metric.name)
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from perfdb.cli.options import db_option, json_option, print_json, watched_progress
+from perfdb.cli.options import db_option, json_option, print_json, progress_bar
 from perfdb.units import counted
 
 
@@ -99,7 +99,7 @@ def copy(target: str, db: str | None) -> None:
     from perfdb.db.transfer import transfer
 
     source, into = store_url(db), store_url(target)
-    with watched_progress() as progress:
+    with progress_bar() as progress:
         copied = transfer(
             source,
             into,

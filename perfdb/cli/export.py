@@ -74,11 +74,19 @@ def results(
         message, remedy = "pytorch has no place for these figures", "choose another --format"
         raise InputError(Diagnostic(option, message, remedy=remedy))
     known = priced.prices(prices)
-    rows = _found(convention, **only)
-    _write(output, FORMATS[style].render(priced.with_cost(rows, known) if known else rows))
+    rows = _table(convention, **only)
+    written = FORMATS[style].render(priced.with_cost(rows, known) if known else rows)
+    if output is None:
+        sys.stdout.buffer.write(written)
+        sys.stdout.flush()
+        return
+    try:
+        output.write_bytes(written)
+    except OSError as error:
+        raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
 
 
-def _found(
+def _table(
     convention: str | None, db: str | None, release: str | None, **only: str | None
 ) -> "Table":
     from perfdb.compare.read import release_ids
@@ -93,14 +101,3 @@ def _found(
         if convention:
             return restated(connection, CONVENTIONS[convention], scope)
         return table(connection, scope)
-
-
-def _write(output: Path | None, written: bytes) -> None:
-    if output is None:
-        sys.stdout.buffer.write(written)
-        sys.stdout.flush()
-        return
-    try:
-        output.write_bytes(written)
-    except OSError as error:
-        raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error

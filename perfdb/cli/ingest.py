@@ -1,6 +1,6 @@
 """`perfdb ingest`: read runs, published pages and logs into the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -10,14 +10,19 @@ from rich.progress import track
 from perfdb import ingest as ingestion
 from perfdb.audit.report import counts, objects, place, sentence
 from perfdb.audit.review import accepted, explained
-from perfdb.cli import ingested
-from perfdb.cli.options import db_option, json_option, print_json, window_option
+from perfdb.cli import options
+from perfdb.cli.options import print_json, print_table
 from perfdb.db.ingest_log import Action
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError
+from perfdb.ingest import Change
 from perfdb.ingest.attribution import stated, unknown_model
+from perfdb.ingest.changes import FIGURES, exactly, figure_text
+from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
-from perfdb.record import Finding
+from perfdb.pages.columns import title_by_field
+from perfdb.record import Finding, Release, Result
+from perfdb.units import UNKNOWN
 
 DEFAULT_PATH = Path("runs")
 MANY = 20
@@ -26,10 +31,20 @@ MANY = 20
 MOST_LISTED = 5
 """Unattributed results that are listed one by one."""
 
+COLUMNS = (
+    "Status", "Release", "System", "Model", "Task", "Precision", "GPUs", "GBS", "Step time (s)",
+    "Tokens/s/GPU", "TFLOP/s/GPU", "MFU", "Outcome", "Source",
+)  # fmt: skip
+WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
+"""What a result is of, by the fields of `perfdb.record.Result`."""
+
+STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "source_line")
+"""What else JSON has of a result."""
+
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
-@db_option
+@options.db_option
 @click.option("--framework", help="Of pages and logs that do not say theirs.")
 @click.option("--release", help="The framework's version, of pages and logs.")
 @click.option("--container", help="The container image, of pages and logs.")
@@ -43,7 +58,7 @@ MOST_LISTED = 5
     help="A field of the case of logs, such as num_gpus=8, or their release; may be repeated.",
 )
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
-@window_option("of a log by its format, of a run its measured steps")
+@options.window_option("of a log by its format, of a run its measured steps")
 @click.option(
     "--archive-limit",
     type=click.IntRange(min=1),
@@ -51,8 +66,8 @@ MOST_LISTED = 5
     help="How much an archive or a compressed file may unpack to; a member a quarter of it. "
     "[default: 64]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would change and store nothing.")
-@json_option
+@options.dry_run_option
+@options.json_option
 def ingest(
     paths: Sequence[Path],
     settings: tuple[str, ...],
@@ -68,40 +83,34 @@ def ingest(
     again changes nothing; what has changed becomes a new revision, and the old one is kept. Exits
     with 1 if something was rejected.
     """
-    given = _given(paths)
-    db = words.pop("db")
-    of_logs = ingestion.LogOptions(
-        settings, words.pop("format"), words.pop("window"), archive_limit
-    )
-    options = ingestion.Options(PageContext(**words), _watched, of_logs)
-    if note := unknown_model(stated(options.context, settings)):
-        click.echo(f"note: {note}", err=True)
-    known, url = accepted(None), store_url(db)
-    if dry_run:
-        report, changes = ingestion.preview(given, url, options)
-    else:
-        report, changes = ingestion.ingest(given, url, options), ()
-    findings = explained(report.findings, known)
-    if as_json:
-        planned = {"results": ingested.objects(changes)} if dry_run else {}
-        print_json(_as_json(report) | {"findings": objects(findings)} | planned)
-    else:
-        if dry_run:
-            ingested.print_changes(changes)
-        _print(report)
-        _print_findings(findings, changes, dry_run=dry_run)
-    return 1 if report.failed else 0
-
-
-def _given(paths: Sequence[Path]) -> Sequence[Path]:
-    if paths:
-        return paths
-    if not DEFAULT_PATH.exists():
+    if not (paths or DEFAULT_PATH.exists()):
         remedy = "name the folder or the page to read, or run `perfdb run` first"
         raise InputError(
             Diagnostic("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy)
         )
-    return [DEFAULT_PATH]
+    places, db = paths or [DEFAULT_PATH], words.pop("db")
+    of_logs = ingestion.LogOptions(
+        settings, words.pop("format"), words.pop("window"), archive_limit
+    )
+    chosen = ingestion.Options(PageContext(**words), _watched, of_logs)
+    if note := unknown_model(stated(chosen.context, settings)):
+        click.echo(f"note: {note}", err=True)
+    known, url = accepted(None), store_url(db)
+    changes: Sequence[Change] = ()
+    if dry_run:
+        report, changes = ingestion.preview(places, url, chosen)
+    else:
+        report = ingestion.ingest(places, url, chosen)
+    findings = explained(report.findings, known)
+    if as_json:
+        planned = {"results": [_object(one) for one in changes]} if dry_run else {}
+        print_json(_document(report) | {"findings": objects(findings)} | planned)
+    else:
+        if dry_run:
+            _print_changes(changes)
+        _print(report)
+        _print_findings(findings, changes, dry_run=dry_run)
+    return 1 if report.failed else 0
 
 
 def _watched(sources: Sequence[ingestion.Source]) -> Iterable[ingestion.Source]:
@@ -111,45 +120,39 @@ def _watched(sources: Sequence[ingestion.Source]) -> Iterable[ingestion.Source]:
     return track(sources, "Reading", console=console)
 
 
-def _as_json(report: ingestion.Report) -> dict[str, object]:
+def _document(report: ingestion.Report) -> dict[str, object]:
     unattributed = [
         {"path": one.path, "line": one.line, "reason": one.reason, "missing": one.missing}
         for one in report.nameless
     ]
+    rejected, notes = (
+        [{"path": one.where, "line": one.line, "reason": one.reason} for one in problems]
+        for problems in (report.rejected, report.notes)
+    )
     return {
         "new": report.new,
         "revised": report.revised,
         "unchanged": report.unchanged,
         "withdrawn": report.withdrawn,
-        "rejected": _problems(report.rejected),
+        "rejected": rejected,
         "still_running": report.still_running,
         "unattributed": unattributed,
-        "notes": _problems(report.notes),
+        "notes": notes,
         "duplicates": [vars(one) for one in report.duplicates],
         "completed": [vars(one) for one in report.completed],
         "passed_over": report.unknown,
     }
 
 
-def _problems(problems: Iterable[Diagnostic]) -> list[dict[str, object]]:
-    return [
-        {"path": problem.where, "line": problem.line, "reason": problem.reason}
-        for problem in problems
-    ]
-
-
 def _print(report: ingestion.Report) -> None:
-    for problem in report.rejected:
-        click.echo(f"rejected: {problem}", err=True)
-    for path in report.still_running:
-        click.echo(f"still running: {path}", err=True)
-    for note in report.notes:
-        click.echo(f"note: {note}", err=True)
-    for source in report.unattributed[:MOST_LISTED]:
-        click.echo(f"unattributed: {source}", err=True)
-    if len(report.unattributed) > MOST_LISTED:
-        more = len(report.unattributed) - MOST_LISTED
-        click.echo(f"unattributed: and {more} more (--json lists all)", err=True)
+    lines = [f"rejected: {problem}" for problem in report.rejected]
+    lines += [f"still running: {path}" for path in report.still_running]
+    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"unattributed: {source}" for source in report.unattributed[:MOST_LISTED]]
+    if (more := len(report.unattributed) - MOST_LISTED) > 0:
+        lines.append(f"unattributed: and {more} more (--json lists all)")
+    for line in lines:
+        click.echo(line, err=True)
     numbers = {
         "new": report.new,
         "revised": report.revised,
@@ -160,29 +163,14 @@ def _print(report: ingestion.Report) -> None:
         "still running": len(report.still_running),
         "unattributed": len(report.nameless),
     }
-    always = ("new", "revised", "unchanged", "rejected")
     shown = [
         f"{count} {word}{_without_figures(report, word)}"
         for word, count in numbers.items()
-        if count or word in always
+        if count or word in ("new", "revised", "unchanged", "rejected")
     ]
     click.echo(", ".join(shown))
     if not any(numbers.values()):
         click.echo("nothing to read: no run directory, page or log with results there", err=True)
-
-
-def _print_findings(
-    findings: Sequence[Finding], changes: Iterable[ingestion.Change], *, dry_run: bool
-) -> None:
-    """Of a dry run those of what would change: no other command can tell them."""
-    written = {one.result.result_id for one in changes if one.is_written}
-    for it in findings:
-        if it.result_id in written and not it.acknowledged:
-            said = f"{place(it)}: {it.severity}: {sentence(it)}"
-            click.echo(f"finding: {said}", err=True)
-    if findings:
-        where = "--json lists them" if dry_run else "perfdb audit"
-        click.echo(f"findings: {counts(findings)} ({where})", err=True)
 
 
 def _without_figures(report: ingestion.Report, word: str) -> str:
@@ -197,3 +185,84 @@ def _without_figures(report: ingestion.Report, word: str) -> str:
     several = [f"{count} {outcome}" for outcome, count in ended.items()]
     reasons = ", ".join(several if len(ended) > 1 else ended)
     return f" ({sum(ended.values())} without figures: {reasons})"
+
+
+def _print_findings(
+    findings: Sequence[Finding], changes: Iterable[Change], *, dry_run: bool
+) -> None:
+    """Of a dry run those of what would change: no other command can show them."""
+    written = {one.result.result_id for one in changes if one.is_written}
+    for it in findings:
+        if it.result_id in written and not it.acknowledged:
+            click.echo(f"finding: {place(it)}: {it.severity}: {sentence(it)}", err=True)
+    if findings:
+        where = "--json lists them" if dry_run else "perfdb audit"
+        click.echo(f"findings: {counts(findings)} ({where})", err=True)
+
+
+def _object(change: Change) -> dict[str, object]:
+    """A result with its status; of a revised one what it stated before."""
+    return {
+        "status": change.status,
+        **{name: getattr(change.result, name) for name in ("framework", "release", *WORK)},
+        **_stated(change.result),
+        "before": _stated(change.before) if change.before else None,
+    }
+
+
+def _stated(one: Result) -> dict[str, object]:
+    return {
+        **{name: getattr(one, name) for name in (*FIGURES, *STATED)},
+        "notes": [note_text(note) for note in one.notes],
+        "withheld": note_text(one.withheld) if one.withheld else None,
+        "printed": one.raw,
+    }
+
+
+def _print_changes(changes: Iterable[Change]) -> None:
+    """The results that would be new, revised or withdrawn."""
+    shown = [change for change in changes if change.is_change]
+    rows = [(*_cells(change), "; ".join(_others(change))) for change in shown]
+    if any(row[-1] for row in rows):
+        print_table("Would change", (*COLUMNS, "Otherwise"), rows)
+    elif rows:
+        print_table("Would change", COLUMNS, [row[:-1] for row in rows])
+    else:
+        click.echo("nothing would change")
+
+
+def _cells(change: Change) -> Iterator[object]:
+    one = change.result
+    yield change.status.value
+    yield Release(framework=one.framework, version=one.release).name
+    yield from (getattr(one, name) for name in WORK)
+    yield from (_figure(change.before or one, one, name) for name in FIGURES)
+    yield note_text(one.withheld) if one.withheld else one.outcome
+    yield f"{one.source}:{one.source_line}" if one.source_line else one.source
+
+
+def _figure(before: Result, one: Result, name: str) -> str:
+    """'14,079 → 14,709', to so many digits that they differ."""
+    was, is_ = getattr(before, name), getattr(one, name)
+    if was == is_:
+        return figure_text(one, name)
+    if figure_text(before, name) == figure_text(one, name):
+        return f"{exactly(name, was)} → {exactly(name, is_)}"
+    return f"{figure_text(before, name)} → {figure_text(one, name)}"
+
+
+def _others(change: Change) -> Iterator[str]:
+    """'Cooling: air → liquid': what a revision changes besides its figures."""
+    old, new = (_besides_figures(one) for one in (change.before or change.result, change.result))
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            yield f"{name}: {old.get(name) or UNKNOWN} → {new.get(name) or UNKNOWN}"
+
+
+def _besides_figures(one: Result) -> dict[str, str | None]:
+    """The cells of a result's row that are no figures, its notes and its method."""
+    titles = title_by_field(tuple(one.raw))
+    shown = {titles.get(name) for name in FIGURES}
+    cells = {title: text for title, text in one.raw.items() if title not in shown}
+    method = {"FLOPs convention": one.flops_convention, "window": one.window}
+    return {**cells, **method, "note": "; ".join(map(note_text, one.notes))}

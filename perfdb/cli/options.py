@@ -1,11 +1,14 @@
-"""Options and printing that several commands share."""
+"""Options that several commands share, and the printing of tables and JSON."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from perfdb.errors import suggestion
 from perfdb.metrics import METRICS, PREFERRED
 from perfdb.units import text
 
@@ -14,27 +17,15 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from perfdb.record import Finding
+
 PIPE_WIDTH = 240
 """Columns where stdout is no terminal: wide enough that no cell of ours is broken."""
 
+NEVER = "never"
+"""The word of --fail-on for no gate."""
+
 Command = TypeVar("Command", bound=Callable[..., object])
-
-
-db_option = click.option(
-    "--db",
-    metavar="URL",
-    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, else "
-    "sqlite:///perfdb.sqlite]",
-)
-"""--db: which store."""
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
-"""--json: machine-readable output on stdout and nothing else there."""
-
-json_format_option = click.option(
-    "--json", "style", flag_value="json", help="The same as --format json."
-)
-"""--json next to a --format with the parameter name `style`."""
 
 ONLY: Mapping[str, str] = {
     "release": "Only this release, such as 'nemo 25.04' or 25.04.",
@@ -42,6 +33,32 @@ ONLY: Mapping[str, str] = {
     "system": "Only results on this system, such as dgx-h100.",
     "model": "Only results of this model, such as llama3-8b.",
 }
+
+db_option = click.option(
+    "--db",
+    metavar="URL",
+    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, else "
+    "sqlite:///perfdb.sqlite]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+json_format_option = click.option(
+    "--json", "style", flag_value="json", help="The same as --format json."
+)
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would change and store nothing."
+)
+
+
+def format_option(styles: Sequence[str], help_: str) -> Callable[[Command], Command]:
+    """--format, as `style`: one of several, the first by default."""
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(styles),
+        default=styles[0],
+        show_default=True,
+        help=help_,
+    )
 
 
 def only_options(*names: str) -> Callable[[Command], Command]:
@@ -90,18 +107,122 @@ class LazyChoice(click.ParamType[str]):
         return click.Choice(list(self._load())).convert(value, param, ctx)
 
 
-def _conventions() -> Iterable[str]:
-    from perfdb.flops import CONVENTIONS
-
-    return CONVENTIONS
-
-
 def convention_option(help_: str) -> Callable[[Command], Command]:
     """--convention: a FLOPs convention by its name."""
-    return click.option("--convention", type=LazyChoice(_conventions), metavar="NAME", help=help_)
+
+    def conventions() -> Iterable[str]:
+        from perfdb.flops import CONVENTIONS
+
+        return CONVENTIONS
+
+    return click.option("--convention", type=LazyChoice(conventions), metavar="NAME", help=help_)
 
 
-def watched_progress(*, quiet: bool = False) -> "Progress":
+def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Command]:
+    """--fail-on, which may be repeated and takes a comma: a frozenset of `choices`."""
+    known = (*choices, NEVER)
+
+    def checked(_context: object, _option: object, values: tuple[str, ...]) -> frozenset[str]:
+        words = [word.strip().lower() for value in values for word in value.split(",")]
+        for word in words:
+            if word not in known:
+                raise click.BadParameter(f"no {word!r}; {suggestion(word, known)}")
+        if NEVER in words and set(words) != {NEVER}:
+            raise click.BadParameter("'never' stands alone")
+        return frozenset(words) - {NEVER}
+
+    return click.option(
+        "--fail-on",
+        "gate",
+        multiple=True,
+        metavar=f"[{'|'.join(known)}]",
+        callback=checked,
+        help=help_,
+    )
+
+
+def warn_of_ungated(failed: int, unknown: int, gate: frozenset[str]) -> None:
+    """Warn of failures and of missing verdicts, unless a gate closes on them."""
+    if gate and failed and not gate & {"missing", "unknown"}:
+        message = f"{failed} failed, and --fail-on missing was not asked for"
+        click.echo(f"warning: {message}", err=True)
+    if gate and unknown and "unknown" not in gate:
+        message = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
+        click.echo(f"warning: {message}", err=True)
+
+
+def severity_option(default: str, help_: str) -> Callable[[Command], Command]:
+    """--fail-on: the least severity that closes a gate, for `findings_at_gate`."""
+    from perfdb.record import Severity
+
+    return click.option(
+        "--fail-on",
+        "gate",
+        is_flag=False,
+        flag_value=str(Severity.ERROR),
+        default=default,
+        show_default=True,
+        type=click.Choice([*map(str, Severity), NEVER]),
+        help=f"{help_} --fail-on at the end of the line, without a value, means error.",
+    )
+
+
+def findings_at_gate(findings: Iterable["Finding"], gate: str) -> list["Finding"]:
+    """The findings as grave as the gate or graver, less those that are accepted."""
+    from perfdb.record import Severity
+
+    if gate == NEVER:
+        return []
+    return [it for it in findings if it.severity.reaches(Severity(gate)) and not it.acknowledged]
+
+
+def acknowledged_option(command: Command) -> Command:
+    """--acknowledged: the reviewed file, which `perfdb.audit.review.accepted` reads."""
+    from perfdb.audit.review import REVIEWED
+
+    return click.option(
+        "--acknowledged",
+        "reviewed",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
+    )(command)
+
+
+def verdict_options(command: Command) -> Command:
+    """--acknowledged, --judge-all and --min-change: of what there is a verdict, and a gate."""
+    command = acknowledged_option(command)
+    command = click.option(
+        "--min-change",
+        "least",
+        metavar="PERCENT",
+        default="0%",
+        callback=_fraction,
+        help="Let no gate close on what is slower by less than this, such as 2%.",
+    )(command)
+    return click.option(
+        "--judge-all",
+        flag_value="yes",
+        help="Judge also what has an error of the audit that nobody has accepted.",
+    )(command)
+
+
+def _fraction(_context: object, _option: object, value: str) -> float:
+    """0.02 for '2%', '2 %' and '2'."""
+    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]+)?) ?%?", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no percentage below 100, such as 2%")
+    return float(found[1]) / 100
+
+
+def print_not_judged(count: int, *, err: bool) -> None:
+    """How many have no verdict because of open errors, and what shows these errors."""
+    if count:
+        why = "not judged for open errors (⚑): see `perfdb audit`, or give --judge-all"
+        click.echo(f"{count} {why}", err=err)
+
+
+def progress_bar(*, quiet: bool = False) -> "Progress":
     """A progress bar on stderr, gone at its end; none where stderr is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
@@ -119,7 +240,7 @@ def print_table(
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
-    most_columns: int | None = None,
+    most_columns: int = PIPE_WIDTH,
 ) -> None:
     """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
     console = _console(most_columns)
@@ -128,39 +249,39 @@ def print_table(
 
 
 def print_names(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    spare: Sequence[str],
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], spare: Sequence[str]
 ) -> None:
-    """A table as of `print_table` that begins with names to copy: no line breaks these.
+    """A table that begins with names to copy, which no line breaks.
 
-    A terminal that is too narrow for it lacks the columns of `spare`, no more of them than must
-    be, the first first; a line names what it lacks.
+    On a terminal that is too narrow it lacks columns of `spare`, as few as possible and the first
+    first; a line names them.
     """
-    console, known = _console(), list(rows)
-    left_out: list[str] = []
+    from rich.console import Console
+
+    console, known, lacking = _console(), list(rows), 0
+    endless = Console(width=10_000, height=1)
     table = _table(columns, known)
-    for name in spare if console.is_terminal else ():
-        if _width(table) <= console.width:
-            break
-        left_out.append(name)
-        places = [place for place, column in enumerate(columns) if column not in left_out]
-        kept = ([row[place] for place in places] for row in known)
-        table = _table([columns[place] for place in places], kept)
+    while (
+        console.is_terminal
+        and lacking < len(spare)
+        and endless.measure(table).maximum > console.width
+    ):
+        lacking += 1
+        kept = [at for at, column in enumerate(columns) if column not in spare[:lacking]]
+        table = _table([columns[at] for at in kept], ([row[at] for at in kept] for row in known))
     table.columns[0].no_wrap = True
     console.print(title, style="italic")
     console.print(table)
-    if left_out:
-        click.echo(f"no room for {', '.join(left_out)}: --json has them")
+    if lacking:
+        click.echo(f"no room for {', '.join(spare[:lacking])}: --json has them")
 
 
-def _console(most_columns: int | None = None) -> "Console":
+def _console(most_columns: int = PIPE_WIDTH) -> "Console":
     from rich.console import Console
 
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
-        console.width = min(PIPE_WIDTH, most_columns or PIPE_WIDTH)
+        console.width = most_columns
     return console
 
 
@@ -174,10 +295,3 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
     for row in rows:
         table.add_row(*[text(cell) for cell in row])
     return table
-
-
-def _width(table: "Table") -> int:
-    """The columns of text that it takes if no cell of it is broken."""
-    from rich.console import Console
-
-    return Console(width=10_000, height=1).measure(table).maximum

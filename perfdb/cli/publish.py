@@ -1,33 +1,27 @@
 """`perfdb publish`: the pages of releases as plain text, for another project's documents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from sqlalchemy import Connection
 
 from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
-from perfdb.cli.gate import NEVER
-from perfdb.cli.options import db_option, json_option, print_json, print_table
-from perfdb.cli.reviewed import acknowledged_option, closing, severity_option
+from perfdb.cli import options
+from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
 from perfdb.db.session import reading_current, store_url
 from perfdb.record import Finding, Severity
 from perfdb.site import publish as pages
-from perfdb.site.publish import Publication, Style
+from perfdb.site.publish import Style
 
 
 @click.command()
 @click.argument("releases", nargs=-1, metavar="[RELEASE]...")
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["myst", "markdown"]),
-    default="myst",
-    show_default=True,
-    help="MyST with a tab for each system, or Markdown with a heading for each.",
+@options.format_option(
+    ["myst", "markdown"],
+    "MyST with a tab for each system, or Markdown with a heading for each.",
 )
 @click.option(
     "--output",
@@ -43,13 +37,13 @@ from perfdb.site.publish import Publication, Style
     metavar="NAME",
     help="Another label of the page, such as ref-performance, which {ref} finds it by in MyST.",
 )
-@severity_option(
+@options.severity_option(
     str(Severity.ERROR),
     "Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
 )
-@acknowledged_option
-@json_option
-@db_option
+@options.acknowledged_option
+@options.json_option
+@options.db_option
 def publish(
     releases: Sequence[str],
     style: Style,
@@ -67,24 +61,27 @@ def publish(
     """
     known = accepted(reviewed)
     with reading_current(store_url(words["db"])) as connection:
-        read = pages.read(connection, known, _wanted(connection, releases))
-    if grave := closing(read.findings, words["gate"] or NEVER):
+        all_releases = known_releases(connection) if releases else ()
+        chosen = [named(name, all_releases) for name in releases]
+        wanted = frozenset(one for choice in chosen for one in choice.release_ids)
+        read = pages.read(connection, known, wanted if releases else None)
+    if grave := options.findings_at_gate(read.findings, words["gate"] or NEVER):
         _refuse(grave)
         return 1
-    made = pages.texts(read.pages, style, words["label"] or "")
-    _report(pages.write(folder, made), read, as_json)
+    written = pages.write(folder, pages.texts(read.pages, style, words["label"] or ""))
+    rows = [(str(path), "written" if new else "unchanged") for path, new in written.items()]
+    if as_json:
+        print_json([{"path": path, "action": action} for path, action in rows])
+    elif rows:
+        print_table("Pages", ("Page", "Action"), rows)
+    elif not read.refused:
+        click.echo("The store holds no results: nothing is written.", err=True)
     for page in pages.left_behind(folder, read.paths):
         message = "made by perfdb publish, and the store has no such release any more; remove it"
         click.echo(f"note: {page}: {message}", err=True)
     for problem in read.refused:
         click.echo(f"error: not published: {problem}", err=True)
     return 1 if read.refused else 0
-
-
-def _wanted(connection: Connection, names: Sequence[str]) -> frozenset[int] | None:
-    known = known_releases(connection)
-    chosen = [named(name, known) for name in names]
-    return frozenset(one for choice in chosen for one in choice.release_ids) if chosen else None
 
 
 def _refuse(grave: Sequence[Finding]) -> None:
@@ -96,13 +93,3 @@ def _refuse(grave: Sequence[Finding]) -> None:
         "or publish them with their footnotes: --fail-on never.",
         err=True,
     )
-
-
-def _report(written: Mapping[Path, bool], of: Publication, as_json: bool) -> None:
-    rows = [(str(path), "written" if new else "unchanged") for path, new in written.items()]
-    if as_json:
-        print_json([{"path": path, "action": action} for path, action in rows])
-    elif rows:
-        print_table("Pages", ("Page", "Action"), rows)
-    elif not of.refused:
-        click.echo("The store holds no results: nothing is written.", err=True)

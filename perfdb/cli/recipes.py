@@ -1,6 +1,5 @@
 """`perfdb recipes`: list, show and validate recipes; print their JSON Schema."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +26,12 @@ def recipes() -> None:
     """
 
 
+def _load(paths: tuple[Path, ...]) -> "list[RecipeFile]":
+    from perfdb import recipe
+
+    return recipe.load(paths or (DEFAULT,))
+
+
 @recipes.command("list")
 @PATHS
 @json_option
@@ -40,13 +45,7 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> None:
         print_json([_listed(file) for file in files])
         return
     columns = ("Recipe", "Framework", "Model", "Systems", "GPUs", "Cases", "Description")
-    print_table(counted(len(files), "recipe"), columns, [_row(file) for file in files])
-
-
-def _load(paths: tuple[Path, ...]) -> "list[RecipeFile]":
-    from perfdb import recipe
-
-    return recipe.load(paths or (DEFAULT,))
+    print_table(counted(len(files), "recipe"), columns, map(_row, files))
 
 
 def _listed(file: "RecipeFile") -> dict[str, object]:
@@ -59,20 +58,19 @@ def _listed(file: "RecipeFile") -> dict[str, object]:
 
 
 def _row(file: "RecipeFile") -> tuple[object, ...]:
-    cases = [point.case for point in file.points]
+    def joined(values: Iterable[object]) -> str:
+        return ", ".join(dict.fromkeys(map(str, values)))
+
+    cases, recipe = [point.case for point in file.points], file.recipe
     return (
-        file.recipe.name,
-        _joined(case.framework for case in cases),
-        _joined(case.model for case in cases),
-        _joined(case.system for case in cases),
-        _joined(str(case.num_gpus) for case in cases),
+        recipe.name,
+        joined(case.framework for case in cases),
+        joined(case.model for case in cases),
+        joined(case.system for case in cases),
+        joined(case.num_gpus for case in cases),
         len(cases),
-        file.recipe.description,
+        recipe.description,
     )
-
-
-def _joined(values: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(values))
 
 
 @recipes.command()
@@ -132,4 +130,4 @@ def schema() -> None:
     """Print the JSON Schema of a recipe, for editors."""
     from perfdb import recipe
 
-    click.echo(json.dumps(recipe.schema(), indent=2))
+    print_json(recipe.schema())

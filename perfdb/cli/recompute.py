@@ -1,19 +1,10 @@
 """`perfdb recompute`: the figures of measured results, again from their stored steps."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from perfdb.cli.options import (
-    convention_option,
-    db_option,
-    json_option,
-    only_options,
-    print_json,
-    print_table,
-    window_option,
-)
+from perfdb.cli import options
 from perfdb.errors import Diagnostic
 from perfdb.units import UNKNOWN, significant
 
@@ -37,17 +28,16 @@ SHORT = {
 
 
 @click.command()
-@db_option
-@only_options("release", "framework", "system", "model")
-@window_option("the window of each result")
-@convention_option(
+@options.db_option
+@options.only_options("release", "framework", "system", "model")
+@options.window_option("the window of each result")
+@options.convention_option(
     "Count model FLOPs by this convention, such as megatron-lm. [default: the convention of each "
     "result]"
 )
-@click.option("--dry-run", is_flag=True, help="Show what would change and store nothing.")
-@json_option
+@options.dry_run_option
+@options.json_option
 def recompute(
-    db: str | None,
     window: str | None,
     convention: str | None,
     *,
@@ -75,34 +65,34 @@ def recompute(
         aggregation.named(window) if window else None,
         CONVENTIONS[convention] if convention else None,
     )
-    url, release = store_url(db), only.pop("release")
+    url, release = store_url(only.pop("db")), only.pop("release")
     with reading_current(url) as connection:
         scope = Scope(Only(**only), release_ids(connection, release))
     act = recomputing.preview if dry_run else recomputing.recompute
     report = act(url, scope, asked)
     if as_json:
-        print_json(_document(report, dry_run=dry_run))
+        options.print_json(_document(report, dry_run=dry_run))
     else:
         _print(report, dry_run=dry_run)
     return 1 if report.left else 0
 
 
 def _document(report: "RecomputeReport", *, dry_run: bool) -> dict[str, object]:
+    changes = [
+        {
+            **_identity(one.stored),
+            "before": {name: change.before for name, change in one.changes.items()},
+            "after": {name: change.after for name, change in one.changes.items()},
+        }
+        for one in report.changed
+    ]
     return {
         "dry_run": dry_run,
         "examined": report.examined,
         "changed": len(report.changed),
         "unchanged": report.unchanged,
-        "changes": [_object(one) for one in report.changed],
+        "changes": changes,
         "left": [{**_identity(one.stored), "reason": one.reason} for one in report.left],
-    }
-
-
-def _object(one: "Changed") -> dict[str, object]:
-    return {
-        **_identity(one.stored),
-        "before": {name: change.before for name, change in one.changes.items()},
-        "after": {name: change.after for name, change in one.changes.items()},
     }
 
 
@@ -118,11 +108,10 @@ def _identity(stored: "StoredRun") -> dict[str, object]:
 
 
 def _print(report: "RecomputeReport", *, dry_run: bool) -> None:
+    word = "would change" if dry_run else "changed"
     if report.changed:
         columns = ("Release", "System", "Run", "Before → after")
-        title = "Would change" if dry_run else "Changed"
-        print_table(title, columns, map(_row, report.changed))
-    word = "would change" if dry_run else "changed"
+        options.print_table(word.capitalize(), columns, map(_row, report.changed))
     left = f", {len(report.left):,} left as they were" if report.left else ""
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
@@ -133,19 +122,14 @@ def _print(report: "RecomputeReport", *, dry_run: bool) -> None:
 
 
 def _row(one: "Changed") -> tuple[str, ...]:
+    lines = [
+        f"{short} {_text(one.changes[name].before)} → {_text(one.changes[name].after)}"
+        for name, short in SHORT.items()
+        if name in one.changes
+    ]
     result = one.stored.result
-    lines = "\n".join((*_lines(one), ""))
-    return result.release.name, result.case.system, one.stored.run_id, lines
-
-
-def _lines(one: "Changed") -> Iterator[str]:
-    """The figures that a table prints; where only others changed, how many."""
-    shown = {name: change for name, change in one.changes.items() if name in SHORT}
-    for name, short in SHORT.items():
-        if change := shown.get(name):
-            yield f"{short} {_text(change.before)} → {_text(change.after)}"
-    if not shown:
-        yield f"{', '.join(one.changes)} (--json has them)"
+    text = "\n".join([*(lines or [f"{', '.join(one.changes)} (--json has them)"]), ""])
+    return result.release.name, result.case.system, one.stored.run_id, text
 
 
 def _text(value: object) -> str:

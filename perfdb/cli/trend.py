@@ -1,63 +1,38 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
 
 import click
 
-from perfdb.cli.gate import gate_option, say_untold
-from perfdb.cli.judged import Judging, judged_options, say_not_judged, wrong
-from perfdb.cli.options import (
-    db_option,
-    json_option,
-    metric_option,
-    only_options,
-    print_json,
-)
-from perfdb.cli.trended import print_series
-from perfdb.compare import Choice, Level, marked, read
+from perfdb.audit.review import accepted
+from perfdb.cli import options
+from perfdb.compare import Choice, Level, Verdict, marked, read, report
 from perfdb.compare import trend as trending
-from perfdb.compare.output import series
-from perfdb.compare.read import known_releases
-from perfdb.compare.trend import Series
+from perfdb.compare.output import series as series_document
+from perfdb.compare.trend import Point, Series
 from perfdb.db.session import reading_current, store_url
+from perfdb.metrics import METRICS
 from perfdb.queries.scope import Only
 from perfdb.record import Result
+from perfdb.units import UNKNOWN, counted, percent
 
-Gates = Sequence[frozenset[str]]
-"""The gates that each series closes."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 20
+"""From so many runs on, neighbours share a bar, and how many they are is printed."""
 
-
-class Listing(NamedTuple):
-    """What is listed: also what has no news, and each case by itself."""
-
-    all_: bool
-    each_case: bool
-
-
-def listing_options(command: Callable[..., int]) -> Callable[..., int]:
-    """--all and --each-case, which the command takes as one: `listing`."""
-
-    @click.option("--all", "all_", is_flag=True, help="Without a model list also what has no news.")
-    @click.option(
-        "--each-case",
-        is_flag=True,
-        help="Follow each case of a workload, not only the best one, as --fail-on does.",
-    )
-    @wraps(command)
-    def listed(*, all_: bool, each_case: bool, **given: object) -> int:
-        return command(listing=Listing(all_, each_case), **given)
-
-    return listed
+PIPE_WIDTH = 120
+"""Columns where stdout is no terminal."""
 
 
 @click.command()
 @click.argument("asked", nargs=-1, metavar="[MODEL_OR_CASE]...")
-@db_option
-@only_options("framework", "system")
-@metric_option("follow")
-@gate_option(
+@options.db_option
+@options.only_options("framework", "system")
+@options.metric_option("follow")
+@options.gate_option(
     ("regression", "missing", "unknown"),
     "Follow each case and exit with 1 where a release is slower than the one before it and no "
     "later one has made up for it, or the newest one than the best; where the newest release lacks "
@@ -65,15 +40,20 @@ def listing_options(command: Callable[..., int]) -> Callable[..., int]:
     "several with a comma. "
     "[default: never]",
 )
-@listing_options
-@json_option
-@judged_options
+@click.option("--all", "all_", flag_value="yes", help="Without a model list also what has no news.")
+@click.option(
+    "--each-case",
+    flag_value="yes",
+    help="Follow each case of a workload, not only the best one, as --fail-on does.",
+)
+@options.json_option
+@options.verdict_options
 def trend(
     asked: Sequence[str],
     gate: frozenset[str],
-    judging: Judging,
+    least: float,
+    reviewed: Path | None,
     *,
-    listing: Listing,
     as_json: bool,
     **only: str | None,
 ) -> int:
@@ -92,48 +72,208 @@ def trend(
     slower than the one before, failed or lacks something.
     """
     db, metric = only.pop("db"), only.pop("metric")
+    all_, each_case = only.pop("all_"), only.pop("each_case") or gate
+    known = None if only.pop("judge_all") else accepted(reviewed)
     with reading_current(store_url(db)) as connection:
-        asked_for = read.results_of_words(connection, asked, Only(**only))
-        results = marked(asked_for, wrong(connection, judging))
-        choices = known_releases(connection)
+        errors = frozenset() if known is None else read.open_errors(connection, known)
+        results = marked(read.results_of_words(connection, asked, Only(**only)), errors)
+        choices = read.known_releases(connection)
         versions = read.versions(connection, choices)
-    keys = [word.lower() for word in asked if read.is_key(word)]
-    each = listing.each_case or gate
-    followed = _followed(results, choices, metric, None if each else keys)
-    found = trending.noted_missing(followed, versions)
-    closed = [_closed(one, gate, judging.least) for one in found]
+    keys = None if each_case else tuple(word.lower() for word in asked if read.is_key(word))
+    found = trending.noted_missing(_followed(results, choices, metric, keys), versions)
+    closed = [
+        gate & {word for word, is_closed in one.closes(least).items() if is_closed} for one in found
+    ]
     if as_json:
-        print_json(_document(found, closed))
+        listed = [series_document(*one) for one in zip(found, closed, strict=True)]
+        options.print_json({"closed": sorted(frozenset().union(*closed)), "series": listed})
     else:
-        print_series(found, results, only_news=not asked and not listing.all_)
+        _print(found, results, only_news=not asked and not all_)
     not_judged = sum(not point.is_judged for one in found for point in one.points)
-    say_not_judged(not_judged, err=as_json)
-    say_untold(sum(bool(one.failed) for one in found), sum(bool(one.untold) for one in found), gate)
+    options.print_not_judged(not_judged, err=as_json)
+    failed, unknown = sum(bool(one.failed) for one in found), sum(bool(one.untold) for one in found)
+    options.warn_of_ungated(failed, unknown, gate)
     return 1 if any(closed) else 0
-
-
-def _document(found: Sequence[Series], closed: Gates) -> dict[str, object]:
-    listed = [series(*one) for one in zip(found, closed, strict=True)]
-    return {"closed": sorted(frozenset().union(*closed)), "series": listed}
-
-
-def _closed(one: Series, gate: frozenset[str], least: float) -> frozenset[str]:
-    """The gates that a series closes, of those that were asked for."""
-    return frozenset(word for word, is_closed in one.closes(least).items() if is_closed) & gate
 
 
 def _followed(
     results: Sequence[Result],
     choices: Sequence[Choice],
     metric: str | None,
-    keys: Sequence[str] | None,
+    keys: tuple[str, ...] | None,
 ) -> list[Series]:
     """With each case by itself whose key begins with one of `keys`; None: with every one."""
     if keys is None:
         return trending.follow_each(results, choices, metric)
-    of_cases = [one for one in results if one.case_key.startswith(tuple(keys))]
-    of_work = [one for one in results if not one.case_key.startswith(tuple(keys))]
+    of_cases = [one for one in results if one.case_key.startswith(keys)]
+    of_work = [one for one in results if not one.case_key.startswith(keys)]
     return [
         *trending.follow(of_work, choices, Level.WORKLOAD, metric),
         *trending.follow(of_cases, choices, Level.CONFIGURATION, metric),
     ]
+
+
+def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: bool) -> None:
+    """Series over releases, and what is in one alone; with `only_news` those that have some."""
+    for one in found:
+        if len(one.points) > 1 and (one.has_news or not only_news):
+            _print_series(one)
+    if not only_news:
+        # What is in one release alone has nothing to be compared with yet.
+        single = [one for one in found if len(one.points) == 1 and not one.missing_in]
+        known = [row for row in map(_last, single) if UNKNOWN not in row]
+        _print_table("In one release alone", ("Work", "Release", "Figure", "Runs"), known)
+    missing = [one for one in found if one.missing_in]
+    for name in dict.fromkeys(f"{one.shown.framework} {one.missing_in}" for one in missing):
+        rows = [_last(one) for one in missing if f"{one.shown.framework} {one.missing_in}" == name]
+        _print_table(f"Missing in {name}", ("Work", "Last in", "Figure", "Runs"), rows)
+    _print_reasons("Failed", ((one, one.failed) for one in found), _why_failed)
+    _print_reasons("Cannot be told", ((one, one.untold) for one in found), _why_untold)
+    click.echo(_summary(found, only_news=only_news))
+    shown = {run.case_key for one in found for point in one.points for run in point.runs}
+    if more := len({result.case_key for result in results} - shown):
+        cases = counted(more, "further case")
+        click.echo(f"not shown: {cases} of the same work; --each-case follows each")
+
+
+def _print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    if rows:
+        options.print_table(title, columns, rows, PIPE_WIDTH)
+
+
+def _print_series(one: Series) -> None:
+    metric, it = METRICS[one.metric], one.shown
+    title = f"{report.workload(it)}\n{it.framework}, {it.origin}"
+    if one.level is Level.CONFIGURATION:
+        title += f", {report.configuration(it)}"
+    columns = ("Release", metric.title, "Change", "95 % interval", "Verdict", "Runs")
+    _print_table(title, columns, [_row(one, point) for point in one.points])
+    if remarks := "; ".join(_remarks(one)):
+        click.echo(f"  {remarks}\n")
+
+
+def _remarks(one: Series) -> list[str]:
+    worse = report.named(Verdict.SLOWER, one.metric)
+    remarks = [f"first {worse}: {one.regression.release}"] if one.regression else []
+    remarks += ["made up for since"] if one.recovered else []
+    if it := one.decline:  # 1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)
+        within = report.interval(it.judgement)
+        change = f"{it.best.release}: {_change(it.judgement.ratio)}"
+        interval = "" if within == UNKNOWN else f" ({within})"
+        remarks.append(f"{it.newest.release} is {worse} than the best release, {change}{interval}")
+    remarks += [f"missing in {one.missing_in}"] if one.missing_in else []
+    remarks += ["another layout has taken its place"] if one.gave_way else []
+    apart = [point for point in one.points if point.is_apart]
+    slower = [point for point in apart if point.verdict is Verdict.SLOWER]
+    remarks += [f"{worse} than {point.against}: {point.release}" for point in slower]
+    names = ", ".join(point.release for point in apart)
+    remarks += [f"{names} have no order: none is compared with another"] if len(apart) > 1 else []
+    return remarks
+
+
+def _print_reasons(
+    title: str,
+    found: Iterable[tuple[Series, Sequence[Point]]],
+    why: Callable[[Point], str],
+) -> None:
+    rows = [
+        (_work(one), f"{one.shown.framework} {point.against} → {point.release}", why(point))
+        for one, points in found
+        for point in points
+    ]
+    _print_table(title, ("Work", "Releases", "Why"), rows)
+
+
+def _why_failed(point: Point) -> str:
+    """How many runs failed; 'out of memory', and on the next line why it has no figures."""
+    reason = point.judgement.reason if point.judgement else None
+    return report.failed(point.side) or "\n".join(filter(None, (reason, report.ended(point.side))))
+
+
+def _why_untold(point: Point) -> str:
+    if point.cannot_be_told:
+        return point.cannot_be_told
+    has_ratio = point.judgement is not None and point.judgement.ratio is not None
+    return report.ended(point.side) or ("no spread" if has_ratio else "no figure of one of them")
+
+
+def _work(one: Series, marks: str = "") -> str:
+    """Its work, of a case by itself how it was done, and marks: each on a line, the last empty."""
+    of_case = one.level is Level.CONFIGURATION
+    how = report.configuration(one.shown) if of_case else ""
+    return "\n".join((*filter(None, (report.workload(one.shown), how, marks)), ""))
+
+
+def _last(one: Series) -> tuple[str, ...]:
+    point, metric = (one.releases or one.points)[-1], METRICS[one.metric]
+    figure = report.figure(point.side.shown, metric.name)
+    marks = ", ".join(filter(None, (one.shown.origin, metric.title, report.flag(point.side))))
+    return _work(one, marks), f"{one.shown.framework} {point.release}", figure, _runs(one, point)
+
+
+def _row(series: Series, point: Point) -> tuple[str, ...]:
+    metric, judged, side = METRICS[series.metric], point.judgement, point.side
+    notes = (
+        point.release,
+        f"against {point.against}" if point.is_apart and point.against else "",
+        report.changes(point.differences),
+        report.runs(side) if side.finished != side.results else "",
+        report.containers(side),
+        report.ended(side),
+        report.flag(side),
+        report.median(side, metric.name),
+    )
+    return (
+        "\n".join(filter(None, notes)),
+        report.figure(side.shown, metric.name),
+        _change(judged.ratio if judged else None),
+        report.interval(judged) if judged else UNKNOWN,
+        report.verdict(judged, series.metric) if judged else "",
+        _runs(series, point),
+    )
+
+
+def _runs(series: Series, point: Point) -> str:
+    """A bar for each run; of many also how many they are, and from where to where."""
+    figures = series.figures(point.runs)
+    every = [value for one in series.points for value in series.figures(one.runs)] or [0.0]
+    bars = sparkline(figures, (min(every), max(every)))
+    if len(figures) <= MOST_BARS:
+        return bars
+    low, high = (report.printed(METRICS[series.metric], end(figures)) for end in (min, max))
+    return f"{bars}\n{len(figures)} runs, {low}–{high}"
+
+
+def _change(ratio: float | None) -> str:
+    return UNKNOWN if ratio is None else f"{'+' if ratio >= 1 else ''}{percent(ratio - 1)}"
+
+
+def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
+    """A bar for each figure, from the lowest to the highest; half-way up where all are equal.
+
+    Of more than MOST_BARS figures a bar is the mean of neighbours.
+    """
+    low, high = between
+    top, count = len(BLOCKS) - 1, min(len(figures), MOST_BARS)
+    cuts = [place * len(figures) // count for place in range(count)] if count else []
+    shared = [figures[a:b] for a, b in pairwise([*cuts, len(figures)])]
+    means = [fmean(part) if len(part) > 1 else part[0] for part in shared]
+    places = [(mean - low) / (high - low) if high > low else 0.5 for mean in means]
+    return "".join(BLOCKS[round(place * top)] for place in places)
+
+
+def _summary(found: Sequence[Series], *, only_news: bool) -> str:
+    followed = [one for one in found if len(one.points) > 1]
+    counts = {
+        "made up for": sum(one.recovered for one in found),
+        "missing in the newest": sum(one.missing_in is not None for one in found),
+        "failed": sum(bool(one.failed) for one in found),
+        "cannot be told": sum(bool(one.untold) for one in found),
+    }
+    named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
+    worse = " or ".join(named or [Verdict.SLOWER])
+    parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
+    parts += [f"{count} {word}" for word, count in counts.items() if count]
+    line = f"{len(followed)} followed over releases: {', '.join(parts)}"
+    hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
+    return f"{line}; {hidden} without news are not listed: --all lists them" if hidden else line

@@ -5,27 +5,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfdb.cli.options import (
-    db_option,
-    json_option,
-    print_json,
-    print_table,
-    watched_progress,
-)
+from perfdb.cli import options
 from perfdb.units import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from perfdb.verify import Verified, Watched
+    from perfdb.verify import Verified
 
 MANY = 1_000
 """From so many things on that a check looks at, its progress is worth showing."""
 
 
 @click.command()
-@db_option
-@json_option
+@options.db_option
+@options.json_option
 def verify(db: str | None, *, as_json: bool) -> int:
     """Prove that the store holds together, and that its figures follow from what it keeps.
 
@@ -44,39 +36,29 @@ def verify(db: str | None, *, as_json: bool) -> int:
     from perfdb import verify as verifying
     from perfdb.db.session import store_url
 
-    with watched_progress(quiet=as_json) as progress:
-        found = verifying.verify(store_url(db), _watched(progress))
+    with options.progress_bar(quiet=as_json) as progress:
+
+        def watched(check: str, count: int) -> Callable[[], None]:
+            if count < MANY:
+                return lambda: None
+            task = progress.add_task(check, total=count)
+            return lambda: progress.advance(task)
+
+        found = verifying.verify(store_url(db), watched)
     if as_json:
-        print_json(_document(found))
+        faults = [{"check": one.check, **vars(it)} for one in found for it in one.faults]
+        passed = [{"check": one.check, **vars(it)} for one in found for it in one.passed_over]
+        checked = {one.check: one.count for one in found}
+        options.print_json({"checked": checked, "faults": faults, "passed_over": passed})
     else:
         _print(found)
     return 1 if any(one.faults for one in found) else 0
 
 
-def _watched(progress: "Progress") -> "Watched":
-    def watched(check: str, count: int) -> Callable[[], None]:
-        if count < MANY:
-            return lambda: None
-        task = progress.add_task(check, total=count)
-        return lambda: progress.advance(task)
-
-    return watched
-
-
-def _document(found: "Sequence[Verified]") -> dict[str, object]:
-    return {
-        "checked": {one.check: one.count for one in found},
-        "faults": [{"check": one.check, **vars(it)} for one in found for it in one.faults],
-        "passed_over": [
-            {"check": one.check, **vars(it)} for one in found for it in one.passed_over
-        ],
-    }
-
-
 def _print(found: "Sequence[Verified]") -> None:
     columns = ("Check", "Looked at", "Passed over", "Faults")
     rows = [(one.check, one.count, len(one.passed_over), len(one.faults)) for one in found]
-    print_table("Verified", columns, rows)
+    options.print_table("Verified", columns, rows)
     for one in found:
         for note in one.passed_over:
             click.echo(f"passed over: {one.check}: {note.where}: {note.message}", err=True)
