@@ -5,13 +5,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from perfdb import fields
 from perfdb.page_text import seconds
 from perfdb.pages import cells
-from perfdb.pages.base import MARK, Row
+from perfdb.pages.base import Row, without_marks
 
 MILLISECONDS: Final = (
     "Step Time (ms)", "Time per Global Step (ms)", "Time per Step (ms)", "Iteration Time (ms)",
@@ -38,18 +38,18 @@ _FIGURE_LIKE = re.compile(
     re.IGNORECASE,
 )
 """A unit of a rate or a time, or what is measured, in a title."""
-_KEPT: Final = "%‰"
-_ARROWS: Final = "↑↓"
 
 
+@lru_cache(maxsize=4096)
 def squeezed(title: str) -> str:
     """What sets a title apart from others: letters, digits, and signs of another quantity."""
-    return "".join(sign for sign in title.casefold() if _counts(sign))
-
-
-def _counts(sign: str) -> bool:
-    kind = unicodedata.category(sign)
-    return sign in _KEPT or (sign not in _ARROWS and (kind[0] in "LN" or kind in ("Sm", "Sc")))
+    return "".join(
+        sign
+        for sign in title.casefold()
+        if sign in "%‰"
+        or (sign not in "↑↓" and unicodedata.category(sign)[0] in "LN")
+        or (sign not in "↑↓" and unicodedata.category(sign) in ("Sm", "Sc"))
+    )
 
 
 _IN_MS: Final = frozenset(map(squeezed, MILLISECONDS))
@@ -68,14 +68,14 @@ class Column:
     title: str
     field: str | None
 
-    @cached_property
+    @property
     def is_known(self) -> bool:
         """Whether the title is understood, be it without a field."""
-        return self.field is not None or has_no_field(self.title)
+        return self.field is not None or squeezed(self.title) in _KNOWN_EXTRAS
 
     def text(self, printed: str) -> str:
         """The text of a cell in the unit of the field, with the same digits."""
-        if is_in_ms(self.title):
+        if squeezed(self.title) in _IN_MS:
             both = cells.pair(printed)
             return f"{seconds(both[0])} ({seconds(both[1])})" if both else seconds(printed)
         if self.field == "mfu" and "%" in self.title:
@@ -83,34 +83,25 @@ class Column:
         return printed
 
 
-@lru_cache(maxsize=1024)
 def field_of(title: str) -> str | None:
     """The field that a title means; None where it is not known."""
     return _FIELDS.get(squeezed(title))
-
-
-def has_no_field(title: str) -> bool:
-    """Whether a title is understood and has no field on purpose."""
-    return squeezed(title) in _KNOWN_EXTRAS
-
-
-def is_in_ms(title: str) -> bool:
-    """Whether the values of a column are step times in milliseconds."""
-    return squeezed(title) in _IN_MS
 
 
 def of(header: Row) -> tuple[Column, ...]:
     """The columns of a table. A title that is there twice gets a number; next to a step time in
     seconds one in milliseconds has no field.
     """
-    titles = [" ".join(MARK.sub("", cell.text).split()) for cell in header.cells]
+    titles = [without_marks(cell.text) for cell in header.cells]
     seen: Counter[str] = Counter()
-    has_seconds = any(field_of(one) == "step_time_s" and not is_in_ms(one) for one in titles)
+    has_seconds = any(
+        field_of(one) == "step_time_s" and squeezed(one) not in _IN_MS for one in titles
+    )
     found = []
     for title in titles:
         seen[title] += 1
         numbered = title if seen[title] == 1 else f"{title} ({seen[title]})"
-        repeats = has_seconds and is_in_ms(title)
+        repeats = has_seconds and squeezed(title) in _IN_MS
         found.append(Column(numbered, None if repeats else field_of(title)))
     return tuple(found)
 
@@ -134,8 +125,7 @@ def are_results(header: Sequence[Column]) -> bool:
 
 def look_like_results(header: Sequence[Column]) -> bool:
     """Whether a table has what was run, and columns that may be figures under unknown titles."""
-    found = {*fields_in(header)}
-    return len(found) >= FEWEST and any(map(may_be_figure, header))
+    return len({*fields_in(header)}) >= FEWEST and any(map(may_be_figure, header))
 
 
 def may_be_figure(column: Column) -> bool:

@@ -1,6 +1,7 @@
 """What headings, labels of tabs and lines such as `System: DGX-H100` state of the tables below."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Final
@@ -237,7 +238,7 @@ def release_in(container: str | None, framework: str | None) -> str | None:
     return found[1] if found and framework in _IN_NEMO_CONTAINERS else None
 
 
-def of_cells(texts: dict[str, str]) -> Statement | Refusal:
+def of_cells(texts: Mapping[str, str]) -> Statement | Refusal:
     """What the cells of a row state of its framework, release and container."""
     release, framework = texts.get("release", ""), texts.get("framework", "")
     version = _CELL.fullmatch(release)

@@ -25,7 +25,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
 """What to do about a field that is not simply a text."""
 
 
-class Settings(Frozen):
+class PageSettings(Frozen):
     """The mapping `perfdb:`. None: the page does not say."""
 
     framework: str | None = None
@@ -49,53 +49,45 @@ class Settings(Frozen):
             num_steps=self.steps, window=self.window, flops_convention=self.flops_convention
         )
 
-    @field_validator("framework")
+    @field_validator("framework", "source_url", "window", "flops_convention")
     @classmethod
-    def _known_framework(cls, given: str | None) -> str | None:
-        return given and (names.framework(given) or given)
-
-    @field_validator("source_url")
-    @classmethod
-    def _address(cls, given: str | None) -> str | None:
-        if given is not None and not _ADDRESS.fullmatch(given):
-            raise ValueError("not the address of a page")
-        return given
-
-    @field_validator("window")
-    @classmethod
-    def _known_window(cls, given: str | None) -> str | None:
-        try:
-            return None if given is None else aggregation.named(given).name
-        except InputError as error:
-            raise ValueError("no such window") from error
+    def _known(cls, text: str | None, info: ValidationInfo) -> str | None:
+        if text is None:
+            return None
+        match info.field_name:
+            case "framework":
+                return names.framework(text) or text
+            case "window":
+                try:
+                    return aggregation.named(text).name
+                except InputError as error:
+                    raise ValueError("no such window") from error
+            case "source_url" if not _ADDRESS.fullmatch(text):
+                raise ValueError("not the address of a page")
+            case "flops_convention" if text not in flops.CONVENTIONS:
+                raise ValueError("no such FLOPs convention")
+        return text
 
     @field_validator("steps")
     @classmethod
-    def _held(cls, given: int | None, said: ValidationInfo) -> int | None:
-        window = said.data.get("window")
-        if given and window and not aggregation.named(window).may_hold(given):
+    def _held(cls, steps: int | None, info: ValidationInfo) -> int | None:
+        window = info.data.get("window")
+        if steps and window and not aggregation.named(window).may_hold(steps):
             raise ValueError(f"{window} never holds so many steps")
-        return given
-
-    @field_validator("flops_convention")
-    @classmethod
-    def _known_convention(cls, given: str | None) -> str | None:
-        if given is not None and given not in flops.CONVENTIONS:
-            raise ValueError("no such FLOPs convention")
-        return given
+        return steps
 
 
 class _Front(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    perfdb: Settings | None = None
+    perfdb: PageSettings | None = None
 
 
 @dataclass(frozen=True)
 class Front:
-    """The settings, what is wrong with them, and what is wrong beside them."""
+    """The settings, what is wrong with them, and what is wrong next to them."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: PageSettings = field(default_factory=PageSettings)
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
 
@@ -107,14 +99,13 @@ def read(where: str, front: str | None) -> Front:
     document = yamlfile.parse(where, f"\n{front}")
     ours = re.search(r"^perfdb\s*:", front, re.MULTILINE)
     if isinstance(document, yamlfile.Unreadable):
-        found = document.problems
-        return Front(problems=found) if ours else Front(notes=found)
+        return Front(problems=document.problems) if ours else Front(notes=document.problems)
     if not ours:
         return Front()
     checked = yamlfile.validate(document, _Front)
     if isinstance(checked, list):
         return Front(problems=tuple(replace(p, remedy=p.remedy or _remedy(p)) for p in checked))
-    return Front(checked.perfdb or Settings())
+    return Front(checked.perfdb or PageSettings())
 
 
 def _remedy(problem: Diagnostic) -> str:

@@ -17,7 +17,7 @@ from perfdb.page_text import absent, lines, parsed
 from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
 from perfdb.pages.base import Grid, Heading, Line, Page, PageContext, PageRead, Unread
 from perfdb.pages.context import Statement
-from perfdb.pages.front import Settings
+from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import Table
 from perfdb.record import PublishedResult
@@ -32,6 +32,7 @@ _VERSION = re.compile(
     r"(main|v?[0-9]+\.[0-9][\w.-]*)",
     re.IGNORECASE,
 )
+"""The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 
 
 def read(where: str, text: str, context: PageContext) -> PageRead:
@@ -55,10 +56,10 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
         problems=tuple(_once((*problems, *_unread(where, page, rejected=True)))),
         notes=(
             *head.notes,
-            *_of_framework(where, page, head.settings, context),
-            *_once(_of_options(where, results, context)),
-            *_once(note for reader in readers for note in _notes(reader)),
-            *_of_results(where, results),
+            *_framework_notes(where, page, head.settings, context),
+            *_once(_release_notes(where, results, context)),
+            *_once(note for reader in readers for note in reader.notes()),
+            *_result_notes(where, results),
             *_tables_not_read(where, page, every),
         ),
         original=head.settings.original,
@@ -93,26 +94,33 @@ def _to_read(every: Iterable[Table]) -> list[Table]:
     return [one for one in every if one.are_results or columns.look_like_results(one.columns)]
 
 
-def _setting(where: str, page: Page, settings: Settings, context: PageContext) -> PageSetting:
-    texts = [piece.text for piece in page.pieces if isinstance(piece, Line)]
+def _setting(where: str, page: Page, settings: PageSettings, context: PageContext) -> PageSetting:
+    text = "\n".join(piece.text for piece in page.pieces if isinstance(piece, Line))
+    opening = list(_opening(page))
+    version = _VERSION.search(text)
+    # NVIDIA's Nemotron-4 recipe names its task in the opening words and nowhere else.
+    tasks = names.tasks(" ".join(opening))
     stated = Statement(
-        framework=settings.framework or context.framework or _framework(page),
-        release=settings.release or _version(texts) or context.release,
+        framework=settings.framework or context.framework or _framework(page, opening, text),
+        release=settings.release or (version[1] if version else context.release),
         container=settings.container or context.container,
-        task=_task(page),
+        task=tasks[0] if len(tasks) == 1 else None,
     )
     return PageSetting(where, stated, settings.method, context, page.footnotes)
 
 
-def _framework(page: Page) -> str | None:
+def _framework(page: Page, opening: Iterable[str], every: str) -> str | None:
     """The framework that the title, the front matter or the opening words name, else the text."""
-    title = next((one.text for one in page.pieces if isinstance(one, Heading)), "")
-    for text in (title, page.front or "", "\n".join(_opening(page))):
+    title = _title(page)
+    for text in (title.text if title else "", page.front or "", "\n".join(opening)):
         if found := names.frameworks_in(text, _FRAMEWORKS):
             return found[0]
-    every = "\n".join(piece.text for piece in page.pieces if isinstance(piece, Line))
     named = names.frameworks_in(every, _FRAMEWORKS)
     return named[0] if len(named) == 1 else None
+
+
+def _title(page: Page) -> Heading | None:
+    return next((one for one in page.pieces if isinstance(one, Heading)), None)
 
 
 def _opening(page: Page) -> Iterator[str]:
@@ -126,18 +134,6 @@ def _opening(page: Page) -> Iterator[str]:
             yield piece.text
 
 
-def _task(page: Page) -> str | None:
-    """The task that the opening words name: NVIDIA's Nemotron-4 recipe has it nowhere else."""
-    found = names.tasks(" ".join(_opening(page)))
-    return found[0] if len(found) == 1 else None
-
-
-def _version(texts: Iterable[str]) -> str | None:
-    """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
-    found = _VERSION.search("\n".join(texts))
-    return found[1] if found else None
-
-
 def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """Each diagnostic where it is first, with the other lines that have the same."""
     found: dict[Diagnostic, list[int]] = {}
@@ -149,14 +145,7 @@ def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         yield replace(problem, line=first or None, message=problem.message + also)
 
 
-def _notes(reader: TableReader) -> Iterator[Diagnostic]:
-    if unknown := reader.unknown():
-        yield unknown
-    if reader.table.are_results:
-        yield from reader.assumed()
-
-
-def _of_options(
+def _release_notes(
     where: str, results: Iterable[PublishedResult], context: PageContext
 ) -> Iterator[Diagnostic]:
     """Where the page states another release than the command line does."""
@@ -167,25 +156,25 @@ def _of_options(
             yield Diagnostic(where, message, line=one.line, remedy="correct one of them")
 
 
-def _of_framework(
-    where: str, page: Page, settings: Settings, context: PageContext
+def _framework_notes(
+    where: str, page: Page, settings: PageSettings, context: PageContext
 ) -> Iterator[Diagnostic]:
     """Where the front matter or the title names another framework than the command line does."""
-    title = next((one for one in page.pieces if isinstance(one, Heading)), None)
+    title, stated = _title(page), settings.framework
     named = names.frameworks_in(title.text, _FRAMEWORKS) if title else ()
     option = names.framework(context.framework or "") or context.framework
-    if option and settings.framework not in (None, option):
-        message = f"the page is of {settings.framework}; --framework is not taken"
+    if option and stated not in (None, option):
+        message = f"the page is of {stated}; --framework is not taken"
         yield Diagnostic(where, message, line=1, remedy="correct one of them")
-    elif option and title and named and option not in named and settings.framework is None:
+    elif option and title and named and option not in named and stated is None:
         message = f"the title names {named[0]}; the rows count as {option}, by --framework"
         yield Diagnostic(where, message, line=title.line, remedy="correct one of them")
 
 
-def _of_results(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
+def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     """Models that may be misspelled, and results without any figure."""
-    found = list(results)
-    for one in found:
+    bare = []
+    for one in results:
         if meant := names.nearest_model(one.case.model):
             message = f"no model {one.case.model!r} in the catalogue"
             yield Diagnostic(where, message, line=one.line, remedy=f"did you mean {meant!r}?")
@@ -193,7 +182,8 @@ def _of_results(where: str, results: Iterable[PublishedResult]) -> Iterator[Diag
             message = "the page does not say what the values in brackets are of"
             remedy = "put both precisions in the Precision column"
             yield Diagnostic(where, message, line=one.line, remedy=remedy)
-    bare = [one.line for one in found if all(value is None for _, value in one.figures)]
+        if all(value is None for _, value in one.figures):
+            bare.append(one.line)
     if bare:
         message = f"results without any figure: {len(bare)}, on {lines(bare)}"
         remedy = "they are kept as unknown; write the figures, or remove the rows"
@@ -213,9 +203,12 @@ def _tables_not_read(where: str, page: Page, every: Iterable[Table]) -> Iterator
             yield Diagnostic(
                 where, f"{message}{', '.join(figures)} are of", None, table.header.line, remedy
             )
-    for row in tables.quoted(page):
-        message = "the table is not read: it is in a block of code"
-        yield Diagnostic(where, message, line=row.line, remedy="put it outside of the code")
+    quoted = [one.header for one in page.pieces if isinstance(one, Grid) and one.quoted]
+    for header in quoted:
+        if columns.are_results(columns.of(header)):
+            message = "the table is not read: it is in a block of code"
+            remedy = "put it outside of the code"
+            yield Diagnostic(where, message, line=header.line, remedy=remedy)
     yield from _unread(where, page, rejected=False)
 
 

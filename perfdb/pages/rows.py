@@ -49,38 +49,33 @@ class TableReader:
     page: PageSetting
 
     @cached_property
-    def header(self) -> tuple[Column, ...]:
-        """The columns of the table."""
-        return self.table.columns
-
-    @cached_property
-    def stated(self) -> Statement:
+    def _stated(self) -> Statement:
         """What holds for the rows of the table, as far as they do not say it."""
         return self.page.stated.then(self.table.stated).with_container()
 
     def results(self) -> Iterator[PublishedResult | Diagnostic]:
         """The results of each row, or why it cannot be read."""
-        refusal = self._of_table()
+        refusal, width = self._refusal(), len(self.table.columns)
         for row in self.table.rows:
-            width = len(row.cells)
             if refusal:
                 yield self._problem(row, refusal)
-            elif width != len(self.header):
-                message = f"the row has {width} cells, its table {len(self.header)} columns"
+            elif len(row.cells) != width:
+                message = f"the row has {len(row.cells)} cells, its table {width} columns"
                 remedy = "give each column a cell, - where it has no value"
                 yield self._problem(row, Refusal(message, remedy))
             else:
                 yield from self._row(row)
 
-    def _of_table(self) -> Refusal | None:
+    def _refusal(self) -> Refusal | None:
         """Why no row of the table can be read."""
-        if twice := columns.repeated(self.header):
-            message = f"the columns {', '.join(map(repr, twice))} mean the same"
+        header = self.table.columns
+        if repeated := columns.repeated(header):
+            message = f"the columns {', '.join(map(repr, repeated))} mean the same"
             return Refusal(message, "keep one of them")
-        if self.stated.refusal:
-            return Refusal(self.stated.refusal, "put measured rows below a heading of their own")
+        if self._stated.refusal:
+            return Refusal(self._stated.refusal, "put measured rows below a heading of their own")
         if not self.table.are_results:
-            unknown = [repr(c.title) for c in self.header if columns.may_be_figure(c)]
+            unknown = [repr(c.title) for c in header if columns.may_be_figure(c)]
             message = "the table has no column of a figure that is known; not known: "
             remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
             return Refusal(message + ", ".join(unknown), remedy)
@@ -91,46 +86,47 @@ class TableReader:
         return Diagnostic(where, refusal.message, field, row.line, refusal.remedy)
 
     def _row(self, row: Row) -> Iterator[PublishedResult | Diagnostic]:
-        texts = texts_of(row, self.header)
+        texts = texts_of(row, self.table.columns)
         halves = cells.halves(texts)
-        is_apart = cells.is_pair_of_precisions(texts.get("precision", ""))
+        has_precisions = cells.is_pair_of_precisions(texts.get("precision", ""))
         read = [
-            self._half(half, is_bracketed=half is not halves[0] and not is_apart) for half in halves
+            self._values(half, is_bracketed=at > 0 and not has_precisions)
+            for at, half in enumerate(halves)
         ]
-        if problem := next((one for one in read if isinstance(one, dict)), None):
-            yield self._faulty(row, problem)
-            return
-        for at, one in enumerate(read):
-            if not isinstance(one, dict):
-                yield self._result(row, one, halves[at], at if len(halves) > 1 else None)
+        for _, values in read:
+            if wrong := {n: one for n, one in values.items() if isinstance(one, Refusal)}:
+                yield self._faulty(row, wrong)
+                return
+        for at, (stated, values) in enumerate(read):
+            half = at if len(halves) > 1 else None
+            yield self._result(row, (stated, values), halves[at], half)
 
     def _faulty(self, row: Row, wrong: Mapping[str, Refusal]) -> Diagnostic:
         """One diagnostic for a row, on its first wrong cell; it names the others."""
-        titled = {columns.title_of(name, self.header): one for name, one in wrong.items()}
-        order = [column.title for column in self.header]
+        header = self.table.columns
+        titled = {columns.title_of(name, header): one for name, one in wrong.items()}
+        order = [column.title for column in header]
         ordered = sorted(titled, key=lambda it: order.index(it) if it in order else -1)
         first = titled[ordered[0]]
         also = "".join(f"; {title}: {titled[title].message}" for title in ordered[1:])
         field = None if first is _NO_FRAMEWORK else ordered[0]
         return self._problem(row, Refusal(first.message + also, first.remedy), field)
 
-    def _half(
+    def _values(
         self, texts: Mapping[str, str], *, is_bracketed: bool
-    ) -> "_Values | dict[str, Refusal]":
-        """The values of a row, or everything that is wrong with it."""
-        own = context.of_cells(dict(texts))
+    ) -> tuple[Statement, dict[str, object]]:
+        """What holds for a row, and its values by field, or what is wrong with them."""
+        own = context.of_cells(texts)
         if isinstance(own, Refusal):
-            return {"release": own}
-        stated = self.stated.then(own).with_container()
+            return self._stated, {"release": own}
+        stated = self._stated.then(own).with_container()
         if stated.framework is None:
-            return {"framework": _NO_FRAMEWORK}
+            return stated, {"framework": _NO_FRAMEWORK}
         found = {name: read(texts.get(name, "")) for name, read in cells.READERS.items()}
         found |= self._names(texts, stated) | self._fsdp(texts, stated)
         if is_bracketed:
             found["variant"] = " ".join(filter(None, (stated.variant, BRACKETED)))
-        if wrong := {name: one for name, one in found.items() if isinstance(one, Refusal)}:
-            return wrong
-        return _Values(stated, found)
+        return stated, found
 
     def _names(self, texts: Mapping[str, str], stated: Statement) -> dict[str, object]:
         """What was trained, on what, in which precision: by the row, or above its table."""
@@ -163,16 +159,22 @@ class TableReader:
     @cached_property
     def _has_fsdp_sizes(self) -> bool:
         """Whether a row of the table gives FSDP a size: a 1 is no switch there."""
-        texts = (texts_of(row, self.header).get("fsdp_enabled", "") for row in self.table.rows)
-        return any((parsed(text) or 0) > 1 for text in texts)
+        rows = (texts_of(row, self.table.columns) for row in self.table.rows)
+        return any((parsed(texts.get("fsdp_enabled", "")) or 0) > 1 for texts in rows)
 
     def _result(
-        self, row: Row, read: "_Values", texts: Mapping[str, str], half: int | None
+        self,
+        row: Row,
+        read: tuple[Statement, Mapping[str, object]],
+        texts: Mapping[str, str],
+        half: int | None,
     ) -> PublishedResult:
-        stated, values = read.stated, dict(read.values)
+        stated, values = read[0], dict(read[1])
         figures = Figures.model_validate({name: values.pop(name) for name in FIGURES})
         assert stated.framework is not None, "a row without a framework is refused"
-        pairs = list(zip(self.header, row.cells, strict=True))
+        pairs = list(zip(self.table.columns, row.cells, strict=True))
+        own = (mark for cell in row.cells for mark in marks(cell.text))
+        footnotes = [self.page.footnotes.get(mark) for mark in (*own, *self.table.marks)]
         return PublishedResult(
             case=Case.model_validate(values),
             release=Release(
@@ -182,7 +184,7 @@ class TableReader:
             method=self.page.method,
             line=row.line,
             raw={column.title: cell.raw for column, cell in pairs},
-            printed=_printed(texts, self.header),
+            printed=_printed(texts, self.table.columns),
             extras={
                 column.title: _of_half(cell.text.replace("\n", " "), half)
                 for column, cell in pairs
@@ -190,39 +192,23 @@ class TableReader:
             },
             notes=tuple(
                 Note(NoteCode.FOOTNOTE, {"text": text})
-                for text in dict.fromkeys((*self._footnotes(row), *self.table.notes))
+                for text in dict.fromkeys((*footnotes, *self.table.notes))
+                if text is not None
             ),
         )
 
-    def _footnotes(self, row: Row) -> Iterator[str]:
-        """The texts of the marks in a row, in the header, and above the table."""
-        own = (mark for cell in row.cells for mark in marks(cell.text))
-        for mark in (*own, *self.table.marks):
-            if mark in self.page.footnotes:
-                yield self.page.footnotes[mark]
-
-    def unknown(self) -> Diagnostic | None:
-        """The columns that are kept but not understood."""
-        found = [repr(column.title) for column in self.header if not column.is_known]
-        if not found or not self.table.are_results:
-            return None
-        message = f"no field for the columns {', '.join(found)}; they are kept as extras"
-        return self._problem(self.table.header, Refusal(message, ""), None)
-
-    def assumed(self) -> Iterator[Diagnostic]:
-        """What is taken for granted of the table: that its rows are of pre-training."""
-        is_open = not (self.stated.task or self.stated.task_refusal)
-        if is_open and self.table.rows and "task" not in columns.fields_in(self.header):
+    def notes(self) -> Iterator[Diagnostic]:
+        """The columns that are kept but not understood, and a task that is taken for granted."""
+        if not self.table.are_results:
+            return
+        header = self.table.columns
+        if unknown := [repr(column.title) for column in header if not column.is_known]:
+            message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
+            yield self._problem(self.table.header, Refusal(message, ""))
+        is_open = not (self._stated.task or self._stated.task_refusal)
+        if is_open and self.table.rows and "task" not in columns.fields_in(header):
             message = "the page does not say the task; its rows count as pre-training"
             yield self._problem(self.table.header, Refusal(message, "put the task in a heading"))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """What holds for a row, and its values by field."""
-
-    stated: Statement
-    values: Mapping[str, object]
 
 
 def _printed(texts: Mapping[str, str], header: tuple[Column, ...]) -> dict[str, str]:
@@ -258,23 +244,19 @@ def _model(printed: str) -> ModelName | Refusal:
     return model
 
 
-def _system(texts: Mapping[str, str], above: str | None, given: str | None) -> str | Refusal:
+def _system(texts: Mapping[str, str], above: str | None, option: str | None) -> str | Refusal:
     """The system of a row: its own, the one above its table, that of its GPUs, or an option's."""
     printed = texts.get("system", "")
-    kind = cells.gpus(texts.get("num_gpus", ""))[1]
     if printed and not absent(printed):
         return names.system(printed)
     if above:
         return names.system(above)
-    if kind and f"G{kind}".casefold() not in _superchips():
+    # A B200 is in a DGX-B200 and, as part of a superchip, in a DGX-GB200.
+    superchips = {word.casefold() for one in catalog.systems().values() for word in one.detect}
+    kind = cells.gpus(texts.get("num_gpus", ""))[1]
+    if kind and f"G{kind}".casefold() not in superchips:
         return names.system_of_gpu(kind)
-    return names.system(given) if given else _NO_SYSTEM
-
-
-def _superchips() -> frozenset[str]:
-    """The GPUs that are part of a superchip: a B200 is in a DGX-B200 and in a DGX-GB200."""
-    words = (word for one in catalog.systems().values() for word in one.detect)
-    return frozenset(word.casefold() for word in words)
+    return names.system(option) if option else _NO_SYSTEM
 
 
 def _task(printed: str, stated: Statement) -> str | Refusal:

@@ -1,7 +1,7 @@
 """The tables of a page, each with what the page states above it and the notes below it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -28,31 +28,25 @@ from perfdb.pages.context import Statement
 _NOTE = re.compile(r"Note\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
 _TASK_LEVEL: Final = 2
 """The level of a title of a section on a page that marks none."""
-NUM_GPUS: Final = Column("", "num_gpus")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and what holds for it. `marks`: of footnotes above it and in its header.
-
-    `columns` are those of its header, unless the table was transposed or joined.
-    """
+    """A table, and what holds for it. `marks`: of footnotes above it and in its header."""
 
     header: Row
     rows: tuple[Row, ...]
     stated: Statement
     notes: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
-    corner: Column | None = None
-    """The column of a transposed table that has no title of its own: the numbers of GPUs."""
+    starts_with_gpus: bool = False
+    """Whether its first column is of numbers of GPUs and has no title of its own."""
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of its header."""
         found = columns.of(self.header)
-        if self.corner is None:
-            return found
-        return (replace(self.corner, title=found[0].title), *found[1:])
+        return (Column(found[0].title, "num_gpus"), *found[1:]) if self.starts_with_gpus else found
 
     @property
     def are_results(self) -> bool:
@@ -79,14 +73,10 @@ class _Outline:
         """Start a section: those of the same level and below end."""
         while self.scopes[-1].level >= level and not self.scopes[-1].box:
             self.scopes.pop()
-        self._push(text, level)
+        self.push(text, level)
 
-    def _push(self, text: str, level: int, *, box: bool = False) -> None:
+    def push(self, text: str, level: int, *, box: bool = False) -> None:
         self.scopes.append(_Scope(level, context.of_heading(text, self.own), marks(text), box))
-
-    def start_box(self, label: str) -> None:
-        """Start a box."""
-        self._push(label, 0, box=True)
 
     def end_box(self) -> None:
         """End the innermost box; HTML may close more than it opens."""
@@ -95,32 +85,26 @@ class _Outline:
                 pass
 
     def line(self, line: Line) -> None:
-        """Take a line of text."""
         if not line.listed and context.is_task_title(line.text):
             self.heading(line.text, _TASK_LEVEL)
             return
-        stated = context.of_line(line.text, self.own, listed=line.listed)
         scope = self.scopes[-1]
+        stated = context.of_line(line.text, self.own, listed=line.listed)
         scope.stated = scope.stated.then(stated)
         scope.marks += () if line.listed else marks(line.text)
 
-    @property
-    def stated(self) -> Statement:
-        """What holds here: of two statements the nearer one."""
-        found = Statement()
-        for scope in self.scopes:
-            found = found.then(scope.stated)
-        return found
-
     def table(self, grid: Grid) -> Table:
-        """A table that is here."""
+        """A table that is here; of two statements on it the nearer one holds."""
+        stated = Statement()
+        for scope in self.scopes:
+            stated = stated.then(scope.stated)
         above = tuple(mark for scope in self.scopes for mark in scope.marks)
         own = tuple(mark for cell in grid.header.cells for mark in marks(cell.text))
-        return Table(grid.header, grid.rows, self.stated, (), (*above, *own))
+        return Table(grid.header, grid.rows, stated, marks=(*above, *own))
 
 
 def of_page(page: Page, own: str | None) -> list[Table]:
-    """Every table of a page outside of code, in reading order."""
+    """Every table of a page outside of code, in reading order; `own` is its framework."""
     outline = _Outline(own)
     found: list[Table] = []
     is_below = False
@@ -133,7 +117,7 @@ def of_page(page: Page, own: str | None) -> list[Table]:
             case Heading():
                 outline.heading(piece.text, piece.level)
             case BoxStart():
-                outline.start_box(piece.label)
+                outline.push(piece.label, 0, box=True)
             case BoxEnd():
                 outline.end_box()
             case Line():
@@ -158,15 +142,17 @@ def _upright(table: Table) -> Table:
     if not figures or table.are_results or any(len(row.cells) != width for row in rows):
         return table
     titles, *results = zip(*(row.cells for row in rows), strict=True)
-    first = figures[0].line
     corner = without_marks(titles[0].text)
+    model, _, last = corner.rpartition(" ")
+    has_precision = catalog.precision_of(last)  # Nemotron4 15b BF16
+    stated = Statement(model=model, precision=last) if has_precision else None
     has_gpus = all(cells.gpus(one[0].text)[0] != one[0].text for one in results)
     return replace(
         table,
         header=Row(table.header.line, titles),
-        rows=tuple(Row(first, one) for one in results),
-        stated=table.stated.then(_of_corner(corner)),
-        corner=NUM_GPUS if has_gpus and not columns.field_of(corner) else None,
+        rows=tuple(Row(figures[0].line, one) for one in results),
+        stated=table.stated.then(stated or context.of_heading(corner, None)),
+        starts_with_gpus=has_gpus and not columns.field_of(corner),
     )
 
 
@@ -174,14 +160,6 @@ def _is_figure_row(row: Row) -> bool:
     title, *values = (without_marks(cell.text) for cell in row.cells)
     is_figure = columns.field_of(title) in FIGURES
     return is_figure and any(parsed(one.removesuffix("%")) is not None for one in values)
-
-
-def _of_corner(words: str) -> Statement:
-    """`Nemotron4 15b BF16`: a model, and the precision behind it."""
-    model, _, last = words.rpartition(" ")
-    if catalog.precision_of(last):
-        return Statement(model=model, precision=last)
-    return context.of_heading(words, None)
 
 
 def _joined(table: Table, every: Sequence[Table]) -> Table:
@@ -194,27 +172,22 @@ def _joined(table: Table, every: Sequence[Table]) -> Table:
     if not here & {*FIGURES} or {"global_batch_size", "sequence_length"} <= here:
         return table
     for other in every:
-        matches = [_match(other, row, table) for row in table.rows] if _configures(other) else []
-        if any(matches):
-            return _widened(table, other, matches)
+        found = {*columns.fields_in(other.columns)}
+        if {"num_gpus", "global_batch_size"} <= found and not found & {*FIGURES}:
+            matches = [_match(other, row, table) for row in table.rows]
+            if any(matches):
+                return _widened(table, other, matches)
     return table
 
 
-def _configures(table: Table) -> bool:
-    found = {*columns.fields_in(table.columns)}
-    return {"num_gpus", "global_batch_size"} <= found and not found & {*FIGURES}
-
-
 def texts_of(row: Row, header: Sequence[Column]) -> dict[str, str]:
-    """The texts of a row by field, in the fields' units."""
-    pairs = zip(header, row.cells, strict=False)
-    return {c.field: c.text(value_text(cell)) for c, cell in pairs if c.field}
-
-
-def value_text(cell: Cell) -> str:
-    """The text of a cell without references to footnotes; its line breaks stay."""
-    lines = (without_marks(line) for line in cell.text.split("\n"))
-    return "\n".join(lines).strip()
+    """The texts of a row by field, in the fields' units, without references to footnotes."""
+    found = {}
+    for column, cell in zip(header, row.cells, strict=False):
+        if column.field:
+            text = "\n".join(without_marks(line) for line in cell.text.split("\n"))
+            found[column.field] = column.text(text.strip())
+    return found
 
 
 def _match(other: Table, row: Row, table: Table) -> Row | None:
@@ -242,25 +215,11 @@ def _widened(table: Table, other: Table, matches: Sequence[Row | None]) -> Table
     """The table with the columns of another that it has not, and states not."""
     here = {*columns.fields_in(table.columns), "num_gpus", "precision"}
     places = [at for at, column in enumerate(other.columns) if column.field not in here]
-    blank = (Cell("", ""),) * len(other.columns)
 
-    def wide(row: Row, added: Sequence[Cell]) -> Row:
-        return Row(row.line, (*row.cells, *(added[at] for at in places)))
+    def wide(row: Row, added: Row | None) -> Row:
+        more = [added.cells[at] if added else Cell("", "") for at in places]
+        return Row(row.line, (*row.cells, *more))
 
-    return replace(
-        table,
-        header=wide(table.header, other.header.cells),
-        rows=tuple(
-            wide(row, one.cells if one else blank)
-            for row, one in zip(table.rows, matches, strict=True)
-        ),
-        notes=(*table.notes, *other.notes),
-    )
-
-
-def quoted(page: Page) -> Iterator[Row]:
-    """The headers of tables of results in blocks of code."""
-    for piece in page.pieces:
-        grid = piece if isinstance(piece, Grid) and piece.quoted else None
-        if grid and columns.are_results(columns.of(grid.header)):
-            yield grid.header
+    rows = tuple(wide(*both) for both in zip(table.rows, matches, strict=True))
+    header = wide(table.header, other.header)
+    return replace(table, header=header, rows=rows, notes=(*table.notes, *other.notes))
