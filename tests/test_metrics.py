@@ -20,8 +20,8 @@ from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.changes import all_revisions
 from perfdb.queries.results import FIELD_COLUMNS
-from perfdb.site import revisions
 from perfdb.site.data import Revision
+from perfdb.site.pages import revisions
 from perfdb.stated import Stated
 from perfdb.verify import stored as verify_stored
 from perfdb.verify.figures import RECOMPUTED
@@ -198,7 +198,7 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/stated.py", Stated.model_fields),
         ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
         ("perfdb/site/data.py", Revision.__dataclass_fields__),
-        ("perfdb/site/revisions.py", revisions.FIGURES),
+        ("perfdb/site/pages/revisions.py", revisions.FIGURES),
         ("dashboards/views/runs.py", Measured.model_fields),
     ],
 )

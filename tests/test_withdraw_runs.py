@@ -14,9 +14,9 @@ from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
 from perfdb.site.build import all_pages
-from perfdb.site.changelog import changelog
 from perfdb.site.data import read as contents
-from perfdb.site.revisions import events
+from perfdb.site.pages.changelog import changelog
+from perfdb.site.pages.revisions import events
 from perfdb.verify import verify
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute

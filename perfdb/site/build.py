@@ -22,31 +22,25 @@ from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.site import (  # fmt: skip
-    audits,
-    build_cache,
-    changelog,
-    changes,
-    data,
-    directives,
-    downloads,
-    files,
-    home,
-    models,
-    pairs,
-    recipes,
-    releases,
-    runs,
-    scaling,
-    series,
-    sources,
-    systems,
-)
+from perfdb.site import build_cache, data, directives, downloads, files, pairs, series
 from perfdb.site.build_cache import Options
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import Keeper
 from perfdb.site.files import SiteLayout
 from perfdb.site.page import Block, Body, Page, key_of
+from perfdb.site.pages import (
+    audits,
+    changelog,
+    changes,
+    home,
+    models,
+    recipes,
+    releases,
+    runs,
+    scaling,
+    sources,
+    systems,
+)
 
 LOGGER = logging.getLogger(__name__)
 

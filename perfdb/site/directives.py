@@ -24,7 +24,7 @@ from sphinx.util.osutil import relative_uri
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.errors import suggestion
-from perfdb.site import addresses, columns, page, releases
+from perfdb.site import addresses, columns, page
 from perfdb.site.addresses import UNATTRIBUTED, result_row, slug
 from perfdb.site.columns import TERMS
 from perfdb.site.data import SiteData, SiteResult
@@ -39,7 +39,8 @@ from perfdb.site.grouping import (
     sections,
 )
 from perfdb.site.page import Block, Tab, Tabs, offered
-from perfdb.site.releases import ReleaseData
+from perfdb.site.pages import releases
+from perfdb.site.pages.releases import ReleaseData
 from perfdb.site.templates import made_block, made_html, paragraph, render_text, resolved
 
 
@@ -413,7 +414,7 @@ class ReferenceDirective(SiteDirective):
 
     def run(self) -> list[nodes.Node]:
         """The table of the name that is asked for."""
-        from perfdb.site import reference  # noqa: PLC0415  only a few pages need it
+        from perfdb.site.pages import reference  # noqa: PLC0415  only a few pages need it
 
         name = self.arguments[0]
         if name not in reference.TABLES:

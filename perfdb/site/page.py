@@ -1,12 +1,13 @@
 """A page that is made from the store: its document, its blocks, and how they are kept.
 
-To write a kind of page, write a module with a function `pages(data: SiteData) -> Iterator[Page]`
-and add it to `KINDS` in `perfdb.site.build`. A page has a name (its address), a title, one sentence
-about it, and a `body`: a `functools.partial` of a function that makes its blocks. All that the
-function needs must be among the arguments of the partial: the page is made again only when these,
-or the code, change. Blocks are HTML (`Markup`, from a template or from `tables`), sections, tabs,
-code, downloads of a table's results, and links to files of runs. Link to other documents with
-`templates.link` or `templates.to`; no page needs to know its own address.
+To write a kind of page, write a module in `pages/` with a function
+`pages(data: SiteData) -> Iterator[Page]` and add it to `KINDS` in `perfdb.site.build`. A page has a
+name (its address), a title, one sentence about it, and a `body`: a `functools.partial` of a
+function that makes its blocks. All that the function needs must be among the arguments of the
+partial: the page is made again only when these, or the code, change. Blocks are HTML (`Markup`,
+from a template or from `tables`), sections, tabs, code, downloads of a table's results, and links
+to files of runs. Link to other documents with `templates.link` or `templates.to`; no page needs to
+know its own address.
 
     def pages(data):
         yield Page("models/index", "Models", "3 models.", partial(_index, data.results))

@@ -33,7 +33,7 @@ from perfdb.site.columns import TERMS
 from perfdb.site.data import SiteResult, representative
 from perfdb.site.grouping import ResultGroup, by_name, sections
 from perfdb.site.page import yaml_text
-from perfdb.site.releases import ReleaseData, of_results
+from perfdb.site.pages.releases import ReleaseData, of_results
 from perfdb.site.tables import HtmlTable, results_table, shared
 from perfdb.stated import figure
 

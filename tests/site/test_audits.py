@@ -6,9 +6,9 @@ from dataclasses import replace
 from bs4 import BeautifulSoup
 
 from perfdb.record import Finding, Severity
-from perfdb.site import audits
 from perfdb.site.data import Audited
 from perfdb.site.page import Page
+from perfdb.site.pages import audits
 from tests.site.samples import EVIL, finding, result, row, site_data, soup, table, words
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO

@@ -11,9 +11,10 @@ from sqlalchemy import URL
 from perfdb import ingest
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, NoteCode
-from perfdb.site import changelog, data
+from perfdb.site import data
 from perfdb.site.build import all_pages
 from perfdb.site.data import Rejection, Revision, SiteData, SourceData
+from perfdb.site.pages import changelog
 from tests.factories import stored, write_run
 from tests.site.samples import EVIL, HASH, soup, table, words
 

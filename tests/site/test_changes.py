@@ -7,9 +7,10 @@ from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
 from perfdb.record import Figures
-from perfdb.site import changes, data
+from perfdb.site import data
 from perfdb.site.build import with_comparisons
 from perfdb.site.page import Page
+from perfdb.site.pages import changes
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 from tests.site.samples import result, site_data, soup, table, words
 

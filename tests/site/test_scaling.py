@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb.record import Severity
-from perfdb.site import scaling
 from perfdb.site.data import Audited, SiteResult
+from perfdb.site.pages import scaling
 from tests.site.samples import WRONG, finding, result, row, site_data, soup, table, words
 
 

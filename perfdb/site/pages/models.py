@@ -12,14 +12,15 @@ from perfdb.catalog import Model
 from perfdb.flops.lora import parameters
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.site import addresses, best_results, columns, comparisons
+from perfdb.site import addresses, columns
 from perfdb.site.addresses import slug
-from perfdb.site.best_results import LabelPart, over_releases
 from perfdb.site.cells import HtmlCell, gpus, marked
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import of_newest_releases, release_title
 from perfdb.site.page import Block, Page, Section
-from perfdb.site.systems import (
+from perfdb.site.pages import best_results, comparisons
+from perfdb.site.pages.best_results import LabelPart, over_releases
+from perfdb.site.pages.systems import (
     Subject,
     index_table,
     list_page,

@@ -12,7 +12,7 @@ from perfdb.site import addresses
 from perfdb.site.cells import HtmlCell, moment, outcome_badge
 from perfdb.site.data import RunData, SiteData
 from perfdb.site.page import Block, Code, FileLinks, Page, Section
-from perfdb.site.runs import latest_first
+from perfdb.site.pages.runs import latest_first
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import link, paragraph
 

@@ -15,7 +15,6 @@ from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import addresses, columns
 from perfdb.site.addresses import UNATTRIBUTED
-from perfdb.site.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import (
@@ -40,6 +39,7 @@ from perfdb.site.page import (
     summary_of_names,
     summary_of_results,
 )
+from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import link, paragraph, render, render_text
 from perfdb.units import UNKNOWN, counted

@@ -12,16 +12,17 @@ from markupsafe import Markup
 from perfdb import metrics, units
 from perfdb.audit.interval import half_unit
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
-from perfdb.site import addresses, best_results, charts
+from perfdb.site import addresses, charts
 from perfdb.site.addresses import audit_entry, slug
-from perfdb.site.best_results import RATES, Rate
 from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, figure_text, formatted, known
 from perfdb.site.charts import ChartLine
 from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
-from perfdb.site.comparisons import names
 from perfdb.site.data import Audited, SiteData, SiteResult
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data, summary_of_names
+from perfdb.site.pages import best_results
+from perfdb.site.pages.best_results import RATES, Rate
+from perfdb.site.pages.comparisons import names
 from perfdb.site.series import ScaledModel, ScalingPage, Series, efficiency
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
 from perfdb.site.templates import joined, link, paragraph, render_text, short_hash, to

@@ -11,15 +11,16 @@ from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Side, Verdict, report
 from perfdb.groups import grouped
-from perfdb.site import addresses, best_results, columns
+from perfdb.site import addresses, columns
 from perfdb.site.cells import FLOPS, figure_text, work
-from perfdb.site.changes import change_of, signed
 from perfdb.site.data import SiteData, SiteResult
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, release_title
 from perfdb.site.page import no_data
+from perfdb.site.pages import best_results
+from perfdb.site.pages.changes import change_of, signed
+from perfdb.site.pages.releases import TRIAL
+from perfdb.site.pages.runs import latest_first
 from perfdb.site.pairs import ReleasePair, disagreement, tally
-from perfdb.site.releases import TRIAL
-from perfdb.site.runs import latest_first
 from perfdb.site.tables import results_table
 from perfdb.site.templates import render
 from perfdb.stated import RATE

@@ -11,9 +11,8 @@ from markupsafe import Markup
 from perfdb import catalog, metrics, units
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.site import best_results, columns
+from perfdb.site import columns
 from perfdb.site.addresses import hashed
-from perfdb.site.best_results import RATES, Rate, precision_of, qualifiers
 from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, formatted, known
 from perfdb.site.columns import (
     CP,
@@ -36,6 +35,8 @@ from perfdb.site.columns import (
 )
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import catalog_order, is_on_gpus, of_newest_releases, system_order
+from perfdb.site.pages import best_results
+from perfdb.site.pages.best_results import RATES, Rate, precision_of, qualifiers
 from perfdb.site.tables import HtmlHead, HtmlTable, Made, described, of_columns, table
 from perfdb.site.templates import joined, render_text
 from perfdb.stated import RATE, figure, is_computed

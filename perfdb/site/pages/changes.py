@@ -14,15 +14,16 @@ from perfdb.compare import Match, Side, Verdict, metric_for, report, usable
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Result
-from perfdb.site import addresses, best_results, charts
+from perfdb.site import addresses, charts
 from perfdb.site.addresses import result_row
 from perfdb.site.cells import HtmlCell, gpus
 from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
 from perfdb.site.data import SiteData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data
+from perfdb.site.pages import best_results
+from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pairs import ReleasePair, disagreement, tally
-from perfdb.site.releases import TRIAL
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import (
     badge,

@@ -18,7 +18,7 @@ from perfdb.site.cells import flag_mark, gpus, moment
 from perfdb.site.data import Link, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import release_title, section_title
 from perfdb.site.page import Block, Page, Section, summary_of_results
-from perfdb.site.revisions import corrections
+from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
 from perfdb.site.templates import joined, link, render, render_text
 

@@ -30,8 +30,8 @@ from perfdb.site.columns import FIGURES, TERMS, ShownColumn
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
 from perfdb.site.grouping import release_title, section_title
 from perfdb.site.page import Block, Code, FileLinks, Page, Section, no_data, offered
-from perfdb.site.revisions import corrections
-from perfdb.site.sources import numbered_lines
+from perfdb.site.pages.revisions import corrections
+from perfdb.site.pages.sources import numbered_lines
 from perfdb.site.tables import HtmlHead, HtmlRow, HtmlTable, plain
 from perfdb.site.templates import facts, joined, link, paragraph, render_text
 from perfdb.stated import RATE

@@ -19,7 +19,7 @@ from perfdb.site.columns import ShownColumn
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
 from perfdb.site.grouping import newest_first, release_title
 from perfdb.site.page import Block, Page
-from perfdb.site.sources import work_title
+from perfdb.site.pages.sources import work_title
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import badge, code, joined, link, paragraph, render
 

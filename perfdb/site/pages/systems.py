@@ -11,7 +11,7 @@ from markupsafe import Markup
 from perfdb import catalog, units
 from perfdb.catalog import System
 from perfdb.groups import grouped
-from perfdb.site import addresses, best_results, columns
+from perfdb.site import addresses, columns
 from perfdb.site.cells import HtmlCell
 from perfdb.site.columns import Profile
 from perfdb.site.data import Link, SiteData, SiteResult
@@ -34,6 +34,7 @@ from perfdb.site.page import (
     summary_of_names,
     summary_of_results,
 )
+from perfdb.site.pages import best_results
 from perfdb.site.tables import HtmlHead, Made, plain, table
 from perfdb.site.templates import code, facts, joined, link, paragraph, render_text
 

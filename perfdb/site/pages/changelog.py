@@ -18,7 +18,7 @@ from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import Rejection, Revision, SiteData, SourceData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data
-from perfdb.site.revisions import ACTS, RUNS, Act, Event, events, withdrawals
+from perfdb.site.pages.revisions import ACTS, RUNS, Act, Event, events, withdrawals
 from perfdb.site.tables import HtmlHead, plain, table
 from perfdb.site.templates import badge, joined, link, paragraph, render_text
 from perfdb.units import UNKNOWN
