@@ -22,13 +22,15 @@ class PageContext:
 
 @dataclass(frozen=True)
 class PageRead:
-    """The results of a page, and the diagnostics of reading it."""
+    """The results of a page, and the diagnostics of reading it.
+
+    `problems` are rows that could not be read, and front matter that is wrong; `notes` what was
+    kept but not understood, or assumed.
+    """
 
     results: tuple[PublishedResult, ...]
     problems: tuple[Diagnostic, ...]
-    """Rows that could not be read, and front matter that is wrong."""
     notes: tuple[Diagnostic, ...] = ()
-    """What was kept but not understood, or assumed."""
     original: Original = field(default_factory=Original)
 
 
@@ -113,34 +115,32 @@ class Page:
     footnotes: Mapping[str, str] = field(default_factory=dict)
 
 
-MARK: Final = re.compile(
+CUT_OFF: Final = (
+    "the row is not part of a table: a blank line cuts it off",
+    "put it right below the table",
+)
+"""The message and the remedy for a row without a header."""
+
+_MARK = re.compile(
     r"\[\^([^\]\s]{1,99})\]|\[([^\]\s]{1,99})\]_|(?<=[^\s*†‡§⁰¹²³⁴-⁹])([*†‡§⁰¹²³⁴-⁹]+)(?=\s*$)"
 )
 """A reference to a footnote in a text: `[^1]`, `[1]_`, and a sign behind a value: `661†`."""
-
-
-_OF_NUMBER: Final = "0123456789.,"
 
 
 def joined(runs: Iterable[str]) -> str:
     """Runs of text as one; the digits of two runs, as in `2<b>5</b>`, stay apart."""
     text = ""
     for run in runs:
-        apart = text[-1:] and run[:1] and {text[-1], run[0]} <= {*_OF_NUMBER}
+        apart = text[-1:] and run[:1] and {text[-1], run[0]} <= {*"0123456789.,"}
         text += f"\n{run}" if apart else run
     return text
 
 
 def without_marks(text: str) -> str:
     """A text with single spaces and without references to footnotes."""
-    return " ".join(MARK.sub("", text).split())
+    return " ".join(_MARK.sub("", text).split())
 
 
 def marks(text: str) -> tuple[str, ...]:
     """The marks of the footnotes that a text refers to."""
-    return tuple(a or b or c for a, b, c in MARK.findall(text))
-
-
-def is_note_box(kind: str) -> bool:
-    """Whether a kind of box is a note of its own, and its title no statement on a table."""
-    return kind.casefold() in {"note", "tip", "info", "warning", "caution", "important", "hint"}
+    return tuple(a or b or c for a, b, c in _MARK.findall(text))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -51,8 +51,7 @@ _NOT_MEASURED = re.compile(
     r"\b(?:projected|projections?|simulat(?:ed|ions?)|estimated?|theoretical|targets?)\b",
     re.IGNORECASE,
 )
-_WITH_BACKENDS: Final = "dfm"
-"""The framework that trains with more than one backend, and publishes them on one page."""
+_REMEDY: Final = "write its version: 26.02"
 
 
 @dataclass(frozen=True)
@@ -75,21 +74,20 @@ class Statement:
 
         Nothing that was stated of another framework or release goes on.
         """
-        base = self
-        if nearer.framework and nearer.framework != base.framework and base.framework:
-            base = replace(base, release=None, container=None)
-        if nearer.release and nearer.release != base.release:
-            base = replace(base, container=None)
+        stated = {name: value for name, value in vars(nearer).items() if value}
+        if self.framework and nearer.framework not in (None, self.framework):
+            stated = {"release": None, "container": None} | stated
+        if nearer.release and nearer.release != self.release:
+            stated = {"container": None} | stated
         if nearer.task:
-            base = replace(base, task_refusal=None)
+            stated = {"task_refusal": None} | stated
         if nearer.task_refusal:
-            base = replace(base, task=None)
-        stated = {one.name: value for one in fields(nearer) if (value := getattr(nearer, one.name))}
-        return replace(base, **stated)
+            stated = {"task": None} | stated
+        return replace(self, **stated)
 
     def with_container(self) -> "Statement":
         """With the release that the container's name holds, where none is stated."""
-        inside = None if self.release else release_in(self.container, self.framework)
+        inside = None if self.release else _release_in(self.container, self.framework)
         return replace(self, release=inside) if inside else self
 
 
@@ -106,12 +104,16 @@ def of_heading(text: str, own: str | None) -> Statement:
         return _of_pairs(pairs, own)
     precision = _only_precision(words)
     bare = words.replace(precision, " ") if precision else words
+    model = re.sub(r"\s+on$", "", _SYSTEM.sub(" ", bare).strip(" ,;|–—"))
+    # DFM trains with more than one backend, and publishes them on one page.
+    backends = names.frameworks_in(words, ("automodel", "megatron-core")) if own == "dfm" else ()
+    other = _NOT_MEASURED.search(words)
     stated = Statement(
         system=_system(bare),
         precision=precision,
-        model=_model(bare),
-        variant=_backend(words, own),
-        refusal=_not_measured(words),
+        model=model if catalog.named_model(model) else None,
+        variant=next(iter(backends), None),
+        refusal=other and f"the heading is of {other[0]!r} figures, not of measured ones",
     )
     return stated.then(_of_task(words)).then(_of_release(words, own))
 
@@ -134,25 +136,19 @@ def _pairs(words: str) -> dict[str, str] | None:
 
 
 def _of_pairs(pairs: dict[str, str], own: str | None) -> Statement:
-    framework = _framework(pairs.get("framework", ""))
-    container = pairs.get("container")
-    release = pairs.get("release", "")
-    found = _of_release(release, own) if release else Statement()
-    version = _CELL.fullmatch(release)
+    printed = pairs.get("release", "")
+    version = _CELL.fullmatch(printed)
+    release = version[1] if version else _of_release(printed, own).release
     stated = Statement(
-        framework=framework,
-        release=version[1] if version else found.release,
-        container=container,
+        framework=_framework(pairs.get("framework", "")),
+        release=release,
+        container=pairs.get("container"),
         system=pairs.get("system") or pairs.get("hardware") or pairs.get("gpu"),
         precision=pairs.get("precision"),
         model=pairs.get("model"),
-        refusal=None if version or found.release or not release else _unknown_release(release),
+        refusal=f"{printed!r} is no release; {_REMEDY}" if printed and not release else None,
     )
     return stated.then(_of_task(pairs["task"])) if "task" in pairs else stated
-
-
-def _unknown_release(text: str) -> str:
-    return f"{text!r} is no release; write its version: 26.02"
 
 
 def _framework(printed: str) -> str | None:
@@ -178,23 +174,6 @@ def _only_precision(words: str) -> str | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _model(words: str) -> str | None:
-    bare = _SYSTEM.sub(" ", words).strip(" ,;|–—")
-    bare = re.sub(r"\s+on$", "", bare)
-    return bare if catalog.named_model(bare) else None
-
-
-def _backend(words: str, own: str | None) -> str | None:
-    if own != _WITH_BACKENDS:
-        return None
-    return next(iter(names.frameworks_in(words, ("automodel", "megatron-core"))), None)
-
-
-def _not_measured(words: str) -> str | None:
-    found = _NOT_MEASURED.search(words)
-    return f"the heading is of {found[0]!r} figures, not of measured ones" if found else None
-
-
 def _of_task(words: str) -> Statement:
     """The task that words name, or why they leave it open."""
     tasks, other = names.tasks(words), names.other_task(words)
@@ -208,13 +187,12 @@ def _of_task(words: str) -> Statement:
 def _of_release(words: str, own: str | None) -> Statement:
     """The framework, release and container that a heading names."""
     if found := _CONTAINER.search(words):
-        version = found[1] or found[2]
-        container = f"NeMo {version}"
-        return Statement(release=release_in(container, own), container=container)
+        container = f"NeMo {found[1] or found[2]}"
+        return Statement(release=_release_in(container, own), container=container)
     versions = _versions(words)
-    alone = next(filter(None, map(_VERSION.fullmatch, _PARTS.split(words))), None)
     if len(versions) == 1:
         return versions[0]
+    alone = next(filter(None, map(_VERSION.fullmatch, _PARTS.split(words))), None)
     if alone and (own != "nemo" or re.fullmatch(CALENDAR, alone[1])):
         return Statement(release=alone[1])
     if versions or _DATED.search(_BRACKETS.sub("", words)):
@@ -232,7 +210,7 @@ def _versions(words: str) -> list[Statement]:
     return list(found.values())
 
 
-def release_in(container: str | None, framework: str | None) -> str | None:
+def _release_in(container: str | None, framework: str | None) -> str | None:
     """The release that a container's name holds: `nemo:25.04` has 25.04 of what is in it."""
     found = _IN_CONTAINER.search(container or "")
     return found[1] if found and framework in _IN_NEMO_CONTAINERS else None
@@ -244,7 +222,7 @@ def of_cells(texts: Mapping[str, str]) -> Statement | Refusal:
     version = _CELL.fullmatch(release)
     named = _versions(framework) or _versions(release)
     if release and not version and not named:
-        return Refusal(f"{release!r} is no release", "write its version: 26.02")
+        return Refusal(f"{release!r} is no release", _REMEDY)
     stated = named[0] if named else Statement(framework=_framework(framework))
     own = version[1] if version else stated.release
     return replace(stated, release=own, container=texts.get("container") or None)

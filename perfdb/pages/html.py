@@ -70,10 +70,10 @@ def pieces(text: str, first: int, footnotes: dict[str, str]) -> list[Piece]:
 
 def words(markup: str) -> str:
     """The words of a piece of HTML, with a newline for each line break."""
-    return text_of(_parsed(markup))
+    return _text_of(_parsed(markup))
 
 
-def text_of(root: Tag) -> str:
+def _text_of(root: Tag) -> str:
     """The words of an element: footnote marks as `[^1]`, withdrawn text as `~~text~~`."""
     texts = joined(filter(None, _runs(root, 0))).split("\n")
     return "\n".join(filter(None, (" ".join(text.split()) for text in texts)))
@@ -94,7 +94,7 @@ def _runs(root: Tag, depth: int) -> Iterator[str]:
         elif node.name in ("br", "p", "div", "li"):
             yield from ("\n", *_runs(node, depth + 1))
         elif node.name in ("s", "del", "strike"):
-            yield f"~~{text_of(node)}~~"
+            yield f"~~{_text_of(node)}~~"
         elif mark := _mark(node):
             yield f"[^{mark}]"
         elif not _is_silent(node) and node.name != "table":
@@ -126,12 +126,12 @@ def _footnotes(tree: Tag) -> dict[str, str]:
     found: dict[str, str] = {}
     for label in tree.select(".footnote .label"):
         holder = label.find_parent(class_="footnote")
-        text = text_of(holder) if holder else ""
+        text = _text_of(holder) if holder else ""
         mark = re.sub(r"[\[\]\s]", "", label.get_text())
         found[mark] = text.removeprefix(f"[{mark}]").strip()
     for items in tree.select(".footnote ol, .footnotes ol, [data-footnotes] ol"):
         for number, item in enumerate(items.find_all("li", recursive=False), start=1):
-            found[str(number)] = text_of(item).rstrip(" \u21a9\ufe0e↑^")
+            found[str(number)] = _text_of(item).rstrip(" \u21a9\ufe0e↑^")
     return found
 
 
@@ -141,16 +141,16 @@ def _labels(tree: Tag) -> dict[int, str]:
     for label in tree.find_all("label"):
         panel = label.find_next_sibling()
         if isinstance(panel, Tag) and _classes(panel) & {*_PANELS}:
-            found[id(panel)] = text_of(label)
+            found[id(panel)] = _text_of(label)
     for names in tree.select(".tabbed-labels, [role=tablist]"):
         labels = names.find_all(["label", "li", "button", "a"], recursive=False)
         behind = names.find_next_sibling()
         panels = behind.select(":scope > .tabbed-block, :scope > [role=tabpanel]") if behind else []
-        found |= {id(p): text_of(one) for p, one in zip(panels, labels, strict=False)}
+        found |= {id(p): _text_of(one) for p, one in zip(panels, labels, strict=False)}
     for tab in tree.select("[role=tab][aria-controls]"):
         panel = tree.find(id=str(tab["aria-controls"]))
         if isinstance(panel, Tag):
-            found[id(panel)] = text_of(tab)
+            found[id(panel)] = _text_of(tab)
     return found
 
 
@@ -181,7 +181,7 @@ class _Reader:
             self.end_line()
             self.line = line
         if found := _HEADING.fullmatch(tag.name):
-            self.pieces.append(Heading(int(found[1]), text_of(tag), line))
+            self.pieces.append(Heading(int(found[1]), _text_of(tag), line))
         elif tag.name == "table":
             self.pieces += _table(tag, self.above)
         elif tag.name in ("summary", "label") or tag.get("role") in ("tab", "tablist"):
@@ -206,7 +206,7 @@ class _Reader:
             return self.labels[id(tag)]
         if tag.name == "details":
             summary = tag.find("summary", recursive=False)
-            return text_of(summary) if isinstance(summary, Tag) else ""
+            return _text_of(summary) if isinstance(summary, Tag) else ""
         return "" if _classes(tag) & {"admonition", "theme-admonition", "alert"} else None
 
     def end_line(self) -> None:
@@ -219,7 +219,11 @@ class _Reader:
 
 def _table(table: Tag, above: int) -> Iterator[Piece]:
     """A table, in a box of its caption. Tables in its cells are not read."""
-    rows = [row for row in table.find_all("tr") if _is_row(row, table)]
+    rows = [
+        row
+        for row in table.find_all("tr")
+        if row.find_parent("table") is table and not _is_silent(row)
+    ]
     if not rows:
         return
     line = above + (table.sourceline or 1)
@@ -227,7 +231,7 @@ def _table(table: Tag, above: int) -> Iterator[Piece]:
         yield Unread(f"the table is not read: {why[0]}", line, why[1], rejected=True)
         return
     caption = table.find("caption")
-    yield BoxStart(text_of(caption) if isinstance(caption, Tag) else "", line)
+    yield BoxStart(_text_of(caption) if isinstance(caption, Tag) else "", line)
     header, *others = (_row(row, above) for row in rows)
     yield Grid(header, tuple(row for row in others if row.cells))
     yield BoxEnd()
@@ -242,11 +246,7 @@ def _unreadable(table: Tag, header: Tag) -> tuple[str, str] | None:
     return None
 
 
-def _is_row(row: Tag, table: Tag) -> bool:
-    return row.find_parent("table") is table and not _is_silent(row)
-
-
 def _row(row: Tag, above: int) -> Row:
     cells = row.find_all(["td", "th"], recursive=False)
-    made = (Cell(text.replace("\n", " "), text) for text in map(text_of, cells))
+    made = (Cell(text.replace("\n", " "), text) for text in map(_text_of, cells))
     return Row(above + (row.sourceline or 1), tuple(made))

@@ -18,6 +18,7 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from perfdb.pages import html, rest
 from perfdb.pages.base import (
+    CUT_OFF,
     BoxEnd,
     BoxStart,
     Cell,
@@ -28,7 +29,6 @@ from perfdb.pages.base import (
     Piece,
     Row,
     Unread,
-    is_note_box,
     joined,
 )
 
@@ -66,6 +66,8 @@ _LITERAL: Final = (
     "image", "figure", "include", "todo", "only", "ifconfig",
 )  # fmt: skip
 """Directives that hold no text of the page, or text that not every reader sees."""
+_NOTES: Final = frozenset({"note", "tip", "info", "warning", "caution", "important", "hint"})
+"""Directives of which the title states nothing on a table."""
 
 
 def recognizes(text: str) -> bool:
@@ -100,10 +102,6 @@ def _run(token: Token) -> str:
     return " " if token.type.endswith("break") else token.content
 
 
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
-
-
 @dataclass
 class _Boxes:
     """Replaces the starts and ends of boxes by comments; keeps their labels and tables by line."""
@@ -117,31 +115,31 @@ class _Boxes:
 
     def marked(self, text: str) -> str:
         """The text, line for line, with a comment where a box starts, ends, or is a table."""
-        lines = _COMMENT.sub(_blank, text).split("\n")
+        lines = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text).split("\n")
         while len(self.made) < len(lines):
             line = lines[len(self.made)]
             fence = _FENCE.fullmatch(line)
-            if fence and fence["info"] and _DIRECTIVE.match(fence["info"]):
-                self._directive(fence, lines)
+            directive = _DIRECTIVE.match(fence["info"]) if fence else None
+            if fence and directive:
+                self._directive(fence["fence"], directive[1], directive[2], lines)
             elif fence and fence["fence"][0] != ":" and not self._closes(fence):
-                self._keep(_size(lines, len(self.made), fence["fence"]), lines)
+                self._keep(fence["fence"], lines)
             elif "<table" in line.casefold():
-                self._replace(_size(lines, len(self.made), "</table>"), lines, self.html)
+                self._replace("</table>", lines, self.html)
             else:
                 self._line(line, fence, lines)
         return "\n".join(self.made)
 
     def _closes(self, fence: re.Match[str]) -> bool:
-        return not fence["info"] and any(
-            fence["fence"].startswith(end) for end, _ in self.open if end
-        )
+        ends = (end for end, _ in self.open if end)
+        return not fence["info"] and any(map(fence["fence"].startswith, ends))
 
-    def _keep(self, size: int, lines: Sequence[str]) -> None:
-        self.made += lines[len(self.made) : len(self.made) + size]
+    def _keep(self, end: str, lines: Sequence[str]) -> None:
+        self.made += lines[len(self.made) : len(self.made) + _size(lines, len(self.made), end)]
 
-    def _replace(self, size: int, lines: Sequence[str], kept: dict[int, str]) -> None:
+    def _replace(self, end: str, lines: Sequence[str], kept: dict[int, str]) -> None:
         """Put a comment in place of a table; its lines are kept with the number of the first."""
-        start = len(self.made)
+        start, size = len(self.made), _size(lines, len(self.made), end)
         kept[start + 1] = "\n".join(lines[start : start + size])
         self.made += [f"<!--table {start + 1}-->", *[""] * (size - 1)]
 
@@ -150,16 +148,13 @@ class _Boxes:
         self.open.append((end, indent))
         self.made.append(f"<!--box {len(self.made) + 1}-->")
 
-    def _directive(self, fence: re.Match[str], lines: Sequence[str]) -> None:
-        named = _DIRECTIVE.match(fence["info"])
-        name, argument = (named[1], named[2]) if named else ("", "")
+    def _directive(self, fence: str, name: str, argument: str, lines: Sequence[str]) -> None:
         if name in _TABLES:
-            size = _size(lines, len(self.made), fence["fence"])
-            self._replace(size, lines, self.rest)
+            self._replace(fence, lines, self.rest)
         elif name in _LITERAL:
-            self._keep(_size(lines, len(self.made), fence["fence"]), lines)
+            self._keep(fence, lines)
         else:
-            self._start("" if is_note_box(name) else argument, fence["fence"])
+            self._start("" if name.casefold() in _NOTES else argument, fence)
 
     def _line(self, line: str, fence: re.Match[str] | None, lines: Sequence[str]) -> None:
         """A line outside of code: the start or end of a box, or text."""
@@ -169,14 +164,15 @@ class _Boxes:
             self._end(fence["fence"])
         elif found := _COMPONENT.fullmatch(line):
             self._component(found, lines)
-        elif (found := _INDENTED.fullmatch(line)) and self._is_indented(line, lines):
-            self._start(found["label"] or "", "", len(found["indent"]) + 4)
+        elif found := _INDENTED.fullmatch(line):
+            below = next((one for one in lines[len(self.made) + 1 :] if one.strip()), "")
+            inside = len(found["indent"]) + 4
+            if _indent(below) >= inside:
+                self._start(found["label"] or "", "", inside)
+            else:
+                self._text(line)
         else:
             self._text(line)
-
-    def _is_indented(self, line: str, lines: Sequence[str]) -> bool:
-        below = next((one for one in lines[len(self.made) + 1 :] if one.strip()), "")
-        return _indent(below) >= _indent(line) + 4
 
     def _component(self, found: re.Match[str], lines: Sequence[str]) -> None:
         if found["end"]:
@@ -274,22 +270,21 @@ class _Reader:
     def _rest(self, text: str, first: int) -> Iterator[Piece]:
         """A table that is a directive, or reStructuredText, without the fences around it."""
         head, *inner = text.split("\n")
-        fence = _FENCE.fullmatch(head)
-        named = _DIRECTIVE.match(fence["info"]) if fence else None
-        name, argument = (named[1], named[2]) if named else ("", "")
         inner = inner[:-1]
-        if name == "eval-rst":
+        named = _DIRECTIVE.search(head)
+        assert named, "a fence without a directive is no such table"
+        if named[1] == "eval-rst":
             yield from rest.pieces("\n".join(inner), first + 1, self.footnotes)
         else:
-            yield from rest.directive(name, argument, inner, first)
+            yield from rest.directive(named[1], named[2].strip(), inner, first)
 
 
 def _paragraph(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
     """Lines of text; a line with pipes is a row that a blank line cut off from its table."""
     for number, line in enumerate(lines, start=first):
         if line.lstrip().startswith("|") and len(_cells(line)) >= _FEWEST_CELLS:
-            message = "the row is not part of a table: a blank line cuts it off"
-            yield Unread(message, number, "put it right below the table", rejected=True)
+            message, remedy = CUT_OFF
+            yield Unread(message, number, remedy, rejected=True)
         elif _BOLD.fullmatch(line) and not listed:
             yield Heading(6, words(line), number)
         else:
