@@ -7,15 +7,13 @@ import pytest
 from sqlalchemy import URL, select
 
 from perfdb import ingest
-from perfdb.catalog import names, titles
 from perfdb.db.tables import results, sources
 from perfdb.ingest.options import LogOptions, Options, checked
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
-from perfdb.verify.published import published
 from tests import seeds
-from tests.trees import NEMO, PAGE, counted, rows_of, writing
+from tests.trees import NEMO, PAGE, counted, rows_of
 
 PUBLISHED = seeds.ROOT / "data" / "published"
 
@@ -72,20 +70,12 @@ def test_what_a_page_states_holds_for_each_of_its_rows() -> None:
     [
         ("source_url: example.org", "not the address of a page, found 'example.org'; write it in "
          "full: https://example.org/performance.html"),
-        ("source_url: 'javascript:alert(1)'", "not the address of a page, found "
-         "'javascript:alert(1)'; write it in full: https://example.org/performance.html"),
         ("source_url: 'https://a b'", "not the address of a page, found 'https://a b'; "
          "write it in full: https://example.org/performance.html"),
         ("published_on: 2025", "Input should be a valid date, found 2025; "
          "write a day, without quotes: 2025-10-02"),
-        ("published_on: October 2025", "Input should be a valid date, found 'October 2025'; "
-         "write a day, without quotes: 2025-10-02"),
         ("steps: 0", "Input should be greater than 0, found 0; "
          "write how many steps the figures are taken over: 40"),
-        ("steps: true", "Input should be a valid integer, found True; "
-         "write how many steps the figures are taken over: 40"),
-        ("window: last(1)", "no such window, found 'last(1)'; "
-         "known: last, last_n(N), window(FIRST,LAST), skip_warmup(N)"),
         ("window: window(50,11)", "no such window, found 'window(50,11)'; "
          "known: last, last_n(N), window(FIRST,LAST), skip_warmup(N)"),
         ("flops_convention: nemo", "no such FLOPs convention, found 'nemo'; "
@@ -108,12 +98,6 @@ def test_steps_that_the_window_never_holds_are_wrong() -> None:
         "a.md:5: perfdb.steps: last never holds so many steps, found 50; "
         "write how many steps the figures are taken over: 40"
     ) == str(problem)
-
-
-def test_a_day_that_is_in_no_calendar_is_told_with_its_line() -> None:
-    """YAML itself takes it for a date."""
-    [problem] = read_page(stating("published_on: 2025-02-30")).problems
-    assert "a.md:4: not YAML: day is out of range for month" == str(problem)
 
 
 @pytest.fixture
@@ -154,16 +138,6 @@ def test_a_page_that_changes_its_mind_makes_revisions_and_another_original(
     assert [date(2025, 10, 2), date(2025, 12, 16), date(2025, 12, 16)] == days
     said = (40, "window(11,50)", None)
     assert [(*said, 12273.0), (*said, 1563.0)] == rows_of(store, STORED)
-
-
-def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
-    ingest.ingest([page], sqlite, NEMO)
-    with writing(sqlite) as connection:
-        assert [] == list(published(connection, lambda items, _: items))
-        connection.execute(results.update().values(window="last"))
-        found = [one.message for one in published(connection, lambda items, _: items)]
-    assert 2 == len(found)
-    assert all("window is last, and window(11,50) by the bytes" in one for one in found)
 
 
 @pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")
@@ -214,10 +188,3 @@ def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
         given.stated.case.framework,
         given.stated.fallback.framework,
     )
-
-
-def test_a_framework_is_known_by_the_title_that_sites_print() -> None:
-    """Each that pages name has one."""
-    assert {name: name for name in names.FRAMEWORKS} == {
-        name: names.framework(title) for name, title in titles.FRAMEWORKS.items()
-    }

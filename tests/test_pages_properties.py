@@ -101,15 +101,6 @@ def test_every_row_is_either_read_or_refused(rows: list[list[str]]) -> None:
     assert list(range(first, first + len(rows))) == sorted(seen)
 
 
-@given(st.sampled_from(["Llama <b>9B</b>", "A & B", "GPT | 4", "x<y>z"]))
-def test_markup_in_a_name_stays_text(name: str) -> None:
-    """Raw keeps it as it stands; the model's name is a slug without any of it."""
-    row = f"| {name.replace('|', chr(92) + '|')} | 8 | 8 | 1 | 8 | 1 | 0 | - | 1 |\n"
-    (one,) = reader.read("page.md", table(row), PageContext()).results
-    assert name == one.raw["Model"].replace("\\|", "|")
-    assert not set("<>&|/() ") & set(one.case.model)
-
-
 @given(st.text())
 @settings(deadline=None)
 def test_any_text_can_be_read(text: str) -> None:

@@ -104,7 +104,7 @@ Piece = Heading | BoxStart | BoxEnd | Line | Grid | Unread
 
 
 @dataclass(frozen=True)
-class Page:
+class ParsedPage:
     """A page: its YAML front matter, which starts on line 2, and what follows in reading order.
 
     `footnotes` are texts by their mark without brackets or caret: `1`, `a`.

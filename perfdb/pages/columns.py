@@ -62,7 +62,7 @@ _KNOWN_EXTRAS: Final = frozenset(map(squeezed, EXTRAS))
 
 
 @dataclass(frozen=True)
-class Column:
+class PageColumn:
     """A column: its title as raw text is kept under, and its field, if any."""
 
     title: str
@@ -88,7 +88,7 @@ def field_of(title: str) -> str | None:
     return _FIELDS.get(squeezed(title))
 
 
-def of(header: Row) -> tuple[Column, ...]:
+def of(header: Row) -> tuple[PageColumn, ...]:
     """The columns of a table. A title that is there twice gets a number; next to a step time in
     seconds one in milliseconds has no field.
     """
@@ -102,7 +102,7 @@ def of(header: Row) -> tuple[Column, ...]:
         seen[title] += 1
         numbered = title if seen[title] == 1 else f"{title} ({seen[title]})"
         repeats = has_seconds and squeezed(title) in _IN_MS
-        found.append(Column(numbered, None if repeats else field_of(title)))
+        found.append(PageColumn(numbered, None if repeats else field_of(title)))
     return tuple(found)
 
 
@@ -112,34 +112,34 @@ def title_by_field(titles: tuple[str, ...]) -> Mapping[str, str]:
     return {field: title for title in titles if (field := field_of(title))}
 
 
-def fields_in(header: Sequence[Column]) -> list[str]:
+def fields_in(header: Sequence[PageColumn]) -> list[str]:
     """The fields of a table, a field as often as it has columns."""
     return [column.field for column in header if column.field]
 
 
-def are_results(header: Sequence[Column]) -> bool:
+def are_results(header: Sequence[PageColumn]) -> bool:
     """Whether a table holds results: a figure, and what was run."""
     found = {*fields_in(header)} - {"framework", "release", "container"}
     return bool(found & {*fields.FIGURES}) and len(found) >= FEWEST
 
 
-def look_like_results(header: Sequence[Column]) -> bool:
+def look_like_results(header: Sequence[PageColumn]) -> bool:
     """Whether a table has what was run, and columns that may be figures under unknown titles."""
     return len({*fields_in(header)}) >= FEWEST and any(map(may_be_figure, header))
 
 
-def may_be_figure(column: Column) -> bool:
+def may_be_figure(column: PageColumn) -> bool:
     """Whether a column may be a figure under a title that is not known."""
     return not column.is_known and _FIGURE_LIKE.search(column.title) is not None
 
 
-def repeated(header: Sequence[Column]) -> list[str]:
+def repeated(header: Sequence[PageColumn]) -> list[str]:
     """The titles of columns that mean the same field as another one."""
     counts = Counter(fields_in(header))
     return [column.title for column in header if column.field and counts[column.field] > 1]
 
 
-def title_of(field: str, header: Sequence[Column]) -> str:
+def title_of(field: str, header: Sequence[PageColumn]) -> str:
     """What the page calls a field; its usual title where the page has no column for it."""
     usual = fields.BY_NAME[field].titles[:1] if field in fields.BY_NAME else ()
     return next((one.title for one in header if one.field == field), next(iter(usual), field))

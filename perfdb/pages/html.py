@@ -15,7 +15,7 @@ from perfdb.pages.base import (
     Grid,
     Heading,
     Line,
-    Page,
+    ParsedPage,
     Piece,
     Row,
     Unread,
@@ -51,10 +51,10 @@ def recognizes(text: str) -> bool:
     return bool(_DOCUMENT.match(text) or (_FRAGMENT.match(text) and not has_markdown))
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """The pieces of an HTML text. It has no front matter."""
     footnotes: dict[str, str] = {}
-    return Page(None, tuple(pieces(text, 1, footnotes)), footnotes)
+    return ParsedPage(None, tuple(pieces(text, 1, footnotes)), footnotes)
 
 
 def pieces(text: str, first: int, footnotes: dict[str, str]) -> list[Piece]:

@@ -25,7 +25,7 @@ from perfdb.pages.base import (
     Grid,
     Heading,
     Line,
-    Page,
+    ParsedPage,
     Piece,
     Row,
     Unread,
@@ -75,13 +75,13 @@ def recognizes(text: str) -> bool:
     return True
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """The pieces of a Markdown text."""
     boxes = _Boxes()
     tokens = _BLOCKS.parse(boxes.marked(text))
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
     reader = _Reader(boxes)
-    return Page(front, tuple(reader.pieces(tokens)), reader.footnotes)
+    return ParsedPage(front, tuple(reader.pieces(tokens)), reader.footnotes)
 
 
 def words(markup: str) -> str:

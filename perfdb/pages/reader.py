@@ -15,11 +15,11 @@ from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
 from perfdb.page_text import absent, lines, parsed
 from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
-from perfdb.pages.base import Grid, Heading, Line, Page, PageContext, PageRead, Unread
+from perfdb.pages.base import Grid, Heading, Line, PageContext, PageRead, ParsedPage, Unread
 from perfdb.pages.context import Statement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
-from perfdb.pages.tables import Table
+from perfdb.pages.tables import PageTable
 from perfdb.record import PublishedResult
 
 FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
@@ -82,19 +82,21 @@ def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic,
     return found if named else tuple(one for one in found if one.line)
 
 
-def _page(text: str) -> Page:
+def _page(text: str) -> ParsedPage:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")
-    page: Page = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
+    page: ParsedPage = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
     return page
 
 
-def _to_read(every: Iterable[Table]) -> list[Table]:
+def _to_read(every: Iterable[PageTable]) -> list[PageTable]:
     """The tables of results; where there is one, also those with figures under unknown titles."""
     return [one for one in every if one.are_results or columns.look_like_results(one.columns)]
 
 
-def _setting(where: str, page: Page, settings: PageSettings, context: PageContext) -> PageSetting:
+def _setting(
+    where: str, page: ParsedPage, settings: PageSettings, context: PageContext
+) -> PageSetting:
     text = "\n".join(piece.text for piece in page.pieces if isinstance(piece, Line))
     opening = list(_opening(page))
     version = _VERSION.search(text)
@@ -109,7 +111,7 @@ def _setting(where: str, page: Page, settings: PageSettings, context: PageContex
     return PageSetting(where, stated, settings.method, context, page.footnotes)
 
 
-def _framework(page: Page, opening: Iterable[str], every: str) -> str | None:
+def _framework(page: ParsedPage, opening: Iterable[str], every: str) -> str | None:
     """The framework that the title, the front matter or the opening words name, else the text."""
     title = _title(page)
     for text in (title.text if title else "", page.front or "", "\n".join(opening)):
@@ -119,11 +121,11 @@ def _framework(page: Page, opening: Iterable[str], every: str) -> str | None:
     return named[0] if len(named) == 1 else None
 
 
-def _title(page: Page) -> Heading | None:
+def _title(page: ParsedPage) -> Heading | None:
     return next((one for one in page.pieces if isinstance(one, Heading)), None)
 
 
-def _opening(page: Page) -> Iterator[str]:
+def _opening(page: ParsedPage) -> Iterator[str]:
     """The lines above the first section and the first table."""
     headings = 0
     for piece in page.pieces:
@@ -157,7 +159,7 @@ def _release_notes(
 
 
 def _framework_notes(
-    where: str, page: Page, settings: PageSettings, context: PageContext
+    where: str, page: ParsedPage, settings: PageSettings, context: PageContext
 ) -> Iterator[Diagnostic]:
     """Where the front matter or the title names another framework than the command line does."""
     title, stated = _title(page), settings.framework
@@ -190,7 +192,9 @@ def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Di
         yield Diagnostic(where, message, line=bare[0], remedy=remedy)
 
 
-def _tables_not_read(where: str, page: Page, every: Iterable[Table]) -> Iterator[Diagnostic]:
+def _tables_not_read(
+    where: str, page: ParsedPage, every: Iterable[PageTable]
+) -> Iterator[Diagnostic]:
     """The tables that look like figures and are not read."""
     taken = [id(one) for one in _to_read(every)]
     for table in every:
@@ -212,12 +216,12 @@ def _tables_not_read(where: str, page: Page, every: Iterable[Table]) -> Iterator
     yield from _unread(where, page, rejected=False)
 
 
-def _has_number(table: Table, place: int) -> bool:
+def _has_number(table: PageTable, place: int) -> bool:
     texts = [row.cells[place].text for row in table.rows if place < len(row.cells)]
     return any(parsed(one.split(" ")[0]) is not None for one in texts if not absent(one))
 
 
-def _unread(where: str, page: Page, *, rejected: bool) -> Iterator[Diagnostic]:
+def _unread(where: str, page: ParsedPage, *, rejected: bool) -> Iterator[Diagnostic]:
     for piece in page.pieces:
         if isinstance(piece, Unread) and piece.rejected is rejected:
             yield Diagnostic(where, piece.message, line=piece.line, remedy=piece.remedy)

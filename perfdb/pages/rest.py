@@ -17,7 +17,7 @@ from perfdb.pages.base import (
     Grid,
     Heading,
     Line,
-    Page,
+    ParsedPage,
     Piece,
     Row,
     Unread,
@@ -74,10 +74,10 @@ def recognizes(text: str) -> bool:
     return bool(_TITLE.search(text) or _DIRECTIVE.search(text)) and not _MARKDOWN.search(text)
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """The pieces of a text. It has no front matter."""
     footnotes: dict[str, str] = {}
-    return Page(None, tuple(pieces(text, 1, footnotes)), footnotes)
+    return ParsedPage(None, tuple(pieces(text, 1, footnotes)), footnotes)
 
 
 def directive(name: str, argument: str, lines: Sequence[str], first: int) -> Iterator[Piece]:

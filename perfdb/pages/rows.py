@@ -13,9 +13,9 @@ from perfdb.fields import FIGURES
 from perfdb.page_text import absent, parsed
 from perfdb.pages import cells, columns, context
 from perfdb.pages.base import PageContext, Row, marks
-from perfdb.pages.columns import Column
+from perfdb.pages.columns import PageColumn
 from perfdb.pages.context import Statement
-from perfdb.pages.tables import Table, texts_of
+from perfdb.pages.tables import PageTable, texts_of
 from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
 
 BRACKETED: Final = "bracketed"
@@ -45,7 +45,7 @@ class PageSetting:
 class TableReader:
     """Reads the rows of one table."""
 
-    table: Table
+    table: PageTable
     page: PageSetting
 
     @cached_property
@@ -211,7 +211,7 @@ class TableReader:
             yield self._problem(self.table.header, Refusal(message, "put the task in a heading"))
 
 
-def _printed(texts: Mapping[str, str], header: tuple[Column, ...]) -> dict[str, str]:
+def _printed(texts: Mapping[str, str], header: tuple[PageColumn, ...]) -> dict[str, str]:
     """The text of each cell by field, as a table shows it; of GPUs their number alone."""
     found = {name: " ".join(text.split()) for name, text in texts.items()}
     if "num_gpus" in found:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from perfdb.pages.base import CUT_OFF, Cell, Grid, Heading, Line, Page, Piece, Row, Unread
+from perfdb.pages.base import CUT_OFF, Cell, Grid, Heading, Line, ParsedPage, Piece, Row, Unread
 
 _RULE = re.compile(r"\s*-{3,}(\|-{3,})+\|?\s*")
 _CELL = re.compile(r"[^|]*\|\s*")
@@ -19,9 +19,9 @@ def recognizes(text: str) -> bool:
     return any(_RULE.fullmatch(line) and _CELL.fullmatch(before) for before, line in lines)
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """The pieces of such a text. It has no front matter."""
-    return Page(None, tuple(_pieces(text.split("\n"))))
+    return ParsedPage(None, tuple(_pieces(text.split("\n"))))
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[Piece]:

@@ -17,12 +17,12 @@ from perfdb.pages.base import (
     Grid,
     Heading,
     Line,
-    Page,
+    ParsedPage,
     Row,
     marks,
     without_marks,
 )
-from perfdb.pages.columns import Column
+from perfdb.pages.columns import PageColumn
 from perfdb.pages.context import Statement
 
 _NOTE = re.compile(r"Note\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
@@ -31,7 +31,7 @@ _TASK_LEVEL: Final = 2
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table, and what holds for it. `marks`: of footnotes above it and in its header."""
 
     header: Row
@@ -43,10 +43,12 @@ class Table:
     """Whether its first column is of numbers of GPUs and has no title of its own."""
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[PageColumn, ...]:
         """The columns of its header."""
         found = columns.of(self.header)
-        return (Column(found[0].title, "num_gpus"), *found[1:]) if self.starts_with_gpus else found
+        return (
+            (PageColumn(found[0].title, "num_gpus"), *found[1:]) if self.starts_with_gpus else found
+        )
 
     @property
     def are_results(self) -> bool:
@@ -93,20 +95,20 @@ class _Outline:
         scope.stated = scope.stated.then(stated)
         scope.marks += () if line.listed else marks(line.text)
 
-    def table(self, grid: Grid) -> Table:
+    def table(self, grid: Grid) -> PageTable:
         """A table that is here; of two statements on it the nearer one holds."""
         stated = Statement()
         for scope in self.scopes:
             stated = stated.then(scope.stated)
         above = tuple(mark for scope in self.scopes for mark in scope.marks)
         own = tuple(mark for cell in grid.header.cells for mark in marks(cell.text))
-        return Table(grid.header, grid.rows, stated, marks=(*above, *own))
+        return PageTable(grid.header, grid.rows, stated, marks=(*above, *own))
 
 
-def of_page(page: Page, own: str | None) -> list[Table]:
+def of_page(page: ParsedPage, own: str | None) -> list[PageTable]:
     """Every table of a page outside of code, in reading order; `own` is its framework."""
     outline = _Outline(own)
-    found: list[Table] = []
+    found: list[PageTable] = []
     is_below = False
     for piece in page.pieces:
         if isinstance(piece, Line) and is_below and (note := _NOTE.fullmatch(piece.text)):
@@ -129,7 +131,7 @@ def of_page(page: Page, own: str | None) -> list[Table]:
     return [_joined(table, found) for table in found]
 
 
-def _upright(table: Table) -> Table:
+def _upright(table: PageTable) -> PageTable:
     """The table with a result in each row, also where the page has one in each column.
 
     NVIDIA's Nemotron-4 recipe (dgxc-benchmarking) has a row for each figure, below
@@ -162,7 +164,7 @@ def _is_figure_row(row: Row) -> bool:
     return is_figure and any(parsed(one.removesuffix("%")) is not None for one in values)
 
 
-def _joined(table: Table, every: Sequence[Table]) -> Table:
+def _joined(table: PageTable, every: Sequence[PageTable]) -> PageTable:
     """A table of results with the columns that it lacks, from a table of configurations.
 
     The Nemotron-4 recipe says in tables of their own what was run on so many GPUs, for a size of
@@ -180,7 +182,7 @@ def _joined(table: Table, every: Sequence[Table]) -> Table:
     return table
 
 
-def texts_of(row: Row, header: Sequence[Column]) -> dict[str, str]:
+def texts_of(row: Row, header: Sequence[PageColumn]) -> dict[str, str]:
     """The texts of a row by field, in the fields' units, without references to footnotes."""
     found = {}
     for column, cell in zip(header, row.cells, strict=False):
@@ -190,14 +192,14 @@ def texts_of(row: Row, header: Sequence[Column]) -> dict[str, str]:
     return found
 
 
-def _match(other: Table, row: Row, table: Table) -> Row | None:
+def _match(other: PageTable, row: Row, table: PageTable) -> Row | None:
     """The only row of a table of configurations that fits a row of results."""
     texts = texts_of(row, table.columns)
     fitting = [one for one in other.rows if _fits(one, other, texts, table.stated)]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _fits(row: Row, other: Table, texts: dict[str, str], stated: Statement) -> bool:
+def _fits(row: Row, other: PageTable, texts: dict[str, str], stated: Statement) -> bool:
     own = texts_of(row, other.columns)
     sizes = [cell.text for one, cell in zip(other.columns, row.cells, strict=False)
              if one.title.casefold() == "size"]  # fmt: skip
@@ -211,7 +213,7 @@ def _fits(row: Row, other: Table, texts: dict[str, str], stated: Statement) -> b
     )
 
 
-def _widened(table: Table, other: Table, matches: Sequence[Row | None]) -> Table:
+def _widened(table: PageTable, other: PageTable, matches: Sequence[Row | None]) -> PageTable:
     """The table with the columns of another that it has not, and states not."""
     here = {*columns.fields_in(table.columns), "num_gpus", "precision"}
     places = [at for at, column in enumerate(other.columns) if column.field not in here]
