@@ -8,19 +8,7 @@ from typing import Final
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement, PreformattedString
 
-from perfdb.pages.base import (
-    BoxEnd,
-    BoxStart,
-    Cell,
-    Grid,
-    Heading,
-    Line,
-    ParsedPage,
-    Piece,
-    Row,
-    Unread,
-    joined,
-)
+from perfdb.pages import base
 
 _DOCUMENT = re.compile(
     r"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL
@@ -51,13 +39,13 @@ def recognizes(text: str) -> bool:
     return bool(_DOCUMENT.match(text) or (_FRAGMENT.match(text) and not has_markdown))
 
 
-def page(text: str) -> ParsedPage:
+def page(text: str) -> base.ParsedPage:
     """The pieces of an HTML text. It has no front matter."""
     footnotes: dict[str, str] = {}
-    return ParsedPage(None, tuple(pieces(text, 1, footnotes)), footnotes)
+    return base.ParsedPage(None, tuple(pieces(text, 1, footnotes)), footnotes)
 
 
-def pieces(text: str, first: int, footnotes: dict[str, str]) -> list[Piece]:
+def pieces(text: str, first: int, footnotes: dict[str, str]) -> list[base.Piece]:
     """The pieces of HTML whose first line is `first` of its page; adds to the footnotes."""
     tree = _parsed(text)
     footnotes |= _footnotes(tree)
@@ -75,7 +63,7 @@ def words(markup: str) -> str:
 
 def _text_of(root: Tag) -> str:
     """The words of an element: footnote marks as `[^1]`, withdrawn text as `~~text~~`."""
-    texts = joined(filter(None, _runs(root, 0))).split("\n")
+    texts = base.joined(filter(None, _runs(root, 0))).split("\n")
     return "\n".join(filter(None, (" ".join(text.split()) for text in texts)))
 
 
@@ -160,7 +148,7 @@ class _Reader:
 
     labels: dict[int, str]
     above: int
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[base.Piece] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     line: int = 1
     items: int = 0
@@ -181,24 +169,20 @@ class _Reader:
             self.end_line()
             self.line = line
         if found := _HEADING.fullmatch(tag.name):
-            self.pieces.append(Heading(int(found[1]), _text_of(tag), line))
+            self.pieces.append(base.Heading(int(found[1]), _text_of(tag), line))
         elif tag.name == "table":
             self.pieces += _table(tag, self.above)
         elif tag.name in ("summary", "label") or tag.get("role") in ("tab", "tablist"):
             return
-        elif (label := self.label(tag)) is not None:
-            self.pieces.append(BoxStart(label, line))
-            self.inside(tag, depth)
-            self.pieces.append(BoxEnd())
         else:
-            self.inside(tag, depth)
-
-    def inside(self, tag: Tag, depth: int) -> None:
-        self.items += tag.name == "li"
-        self.read(tag, depth + 1)
-        if tag.name in _BLOCKS:
-            self.end_line()
-        self.items -= tag.name == "li"
+            label = self.label(tag)
+            self.pieces += [] if label is None else [base.BoxStart(label, line)]
+            self.items += tag.name == "li"
+            self.read(tag, depth + 1)
+            if tag.name in _BLOCKS:
+                self.end_line()
+            self.items -= tag.name == "li"
+            self.pieces += [] if label is None else [base.BoxEnd()]
 
     def label(self, tag: Tag) -> str | None:
         """The label of a box: a tab, details, an admonition; None for other elements."""
@@ -213,11 +197,11 @@ class _Reader:
         """End the line of text that was begun."""
         text = " ".join("".join(self.words).split())
         if text:
-            self.pieces.append(Line(text, self.line, self.items > 0))
+            self.pieces.append(base.Line(text, self.line, self.items > 0))
         self.words = []
 
 
-def _table(table: Tag, above: int) -> Iterator[Piece]:
+def _table(table: Tag, above: int) -> Iterator[base.Piece]:
     """A table, in a box of its caption. Tables in its cells are not read."""
     rows = [
         row
@@ -228,13 +212,13 @@ def _table(table: Tag, above: int) -> Iterator[Piece]:
         return
     line = above + (table.sourceline or 1)
     if why := _unreadable(table, rows[0]):
-        yield Unread(f"the table is not read: {why[0]}", line, why[1], rejected=True)
+        yield base.Unread(f"the table is not read: {why[0]}", line, why[1], rejected=True)
         return
     caption = table.find("caption")
-    yield BoxStart(_text_of(caption) if isinstance(caption, Tag) else "", line)
+    yield base.BoxStart(_text_of(caption) if isinstance(caption, Tag) else "", line)
     header, *others = (_row(row, above) for row in rows)
-    yield Grid(header, tuple(row for row in others if row.cells))
-    yield BoxEnd()
+    yield base.Grid(header, tuple(row for row in others if row.cells))
+    yield base.BoxEnd()
 
 
 def _unreadable(table: Tag, header: Tag) -> tuple[str, str] | None:
@@ -246,7 +230,7 @@ def _unreadable(table: Tag, header: Tag) -> tuple[str, str] | None:
     return None
 
 
-def _row(row: Tag, above: int) -> Row:
+def _row(row: Tag, above: int) -> base.Row:
     cells = row.find_all(["td", "th"], recursive=False)
-    made = (Cell(text.replace("\n", " "), text) for text in map(_text_of, cells))
-    return Row(above + (row.sourceline or 1), tuple(made))
+    made = (base.Cell(text.replace("\n", " "), text) for text in map(_text_of, cells))
+    return base.Row(above + (row.sourceline or 1), tuple(made))

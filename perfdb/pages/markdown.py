@@ -16,21 +16,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from perfdb.pages import html, rest
-from perfdb.pages.base import (
-    CUT_OFF,
-    BoxEnd,
-    BoxStart,
-    Cell,
-    Grid,
-    Heading,
-    Line,
-    ParsedPage,
-    Piece,
-    Row,
-    Unread,
-    joined,
-)
+from perfdb.pages import base, html, rest
 
 _BLOCKS = MarkdownIt("commonmark").enable("table").use(front_matter_plugin).use(footnote_plugin)
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
@@ -75,13 +61,13 @@ def recognizes(text: str) -> bool:
     return True
 
 
-def page(text: str) -> ParsedPage:
+def page(text: str) -> base.ParsedPage:
     """The pieces of a Markdown text."""
     boxes = _Boxes()
     tokens = _BLOCKS.parse(boxes.marked(text))
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else None
     reader = _Reader(boxes)
-    return ParsedPage(front, tuple(reader.pieces(tokens)), reader.footnotes)
+    return base.ParsedPage(front, tuple(reader.pieces(tokens)), reader.footnotes)
 
 
 def words(markup: str) -> str:
@@ -93,7 +79,7 @@ def words(markup: str) -> str:
         return html.words(_INLINE.renderInline(text))
     tokens = _INLINE.parseInline(text)
     runs = (_run(child) for token in tokens for child in token.children or ())
-    return joined(filter(None, runs)).strip()
+    return base.joined(filter(None, runs)).strip()
 
 
 def _run(token: Token) -> str:
@@ -224,7 +210,7 @@ class _Reader:
     boxes: _Boxes
     footnotes: dict[str, str] = field(default_factory=dict)
 
-    def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+    def pieces(self, tokens: Sequence[Token]) -> Iterator[base.Piece]:
         """What a run of block tokens holds, in reading order."""
         lists = end = 0
         note = ""
@@ -240,7 +226,7 @@ class _Reader:
                     end = token.map[1]
                 yield from self._block(before, token, listed=lists > 0)
 
-    def _block(self, before: Token, token: Token, *, listed: bool) -> Iterator[Piece]:
+    def _block(self, before: Token, token: Token, *, listed: bool) -> Iterator[base.Piece]:
         first, end = token.map or (0, 0)
         if token.type == "html_block":
             yield from self._html(token.content, first + 1)
@@ -249,17 +235,17 @@ class _Reader:
         elif token.type in ("fence", "code_block"):
             yield from _quoted(token.content.split("\n"), first + 1 + (token.type == "fence"))
         elif before.type == "heading_open":
-            yield Heading(int(before.tag[1]), words(token.content), first + 1)
+            yield base.Heading(int(before.tag[1]), words(token.content), first + 1)
         elif before.type == "paragraph_open":
             yield from _paragraph(token.content.split("\n"), first + 1, listed=listed)
 
-    def _html(self, content: str, line: int) -> Iterator[Piece]:
+    def _html(self, content: str, line: int) -> Iterator[base.Piece]:
         for name, number in re.findall(r"<!--(/?[a-z]+) ?(\d*)-->", content):
             at = int(number or 0)
             if name == "box":
-                yield BoxStart(words(self.boxes.labels[at]), at)
+                yield base.BoxStart(words(self.boxes.labels[at]), at)
             elif name == "/box":
-                yield BoxEnd()
+                yield base.BoxEnd()
             elif at in self.boxes.html:
                 yield from html.pieces(self.boxes.html[at], at, self.footnotes)
             elif at in self.boxes.rest:
@@ -267,7 +253,7 @@ class _Reader:
         if not content.startswith("<!--"):
             yield from html.pieces(content, line, self.footnotes)
 
-    def _rest(self, text: str, first: int) -> Iterator[Piece]:
+    def _rest(self, text: str, first: int) -> Iterator[base.Piece]:
         """A table that is a directive, or reStructuredText, without the fences around it."""
         head, *inner = text.split("\n")
         inner = inner[:-1]
@@ -279,45 +265,45 @@ class _Reader:
             yield from rest.directive(named[1], named[2].strip(), inner, first)
 
 
-def _paragraph(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[Piece]:
+def _paragraph(lines: Sequence[str], first: int, *, listed: bool) -> Iterator[base.Piece]:
     """Lines of text; a line with pipes is a row that a blank line cut off from its table."""
     for number, line in enumerate(lines, start=first):
         if line.lstrip().startswith("|") and len(_cells(line)) >= _FEWEST_CELLS:
-            message, remedy = CUT_OFF
-            yield Unread(message, number, remedy, rejected=True)
+            message, remedy = base.CUT_OFF
+            yield base.Unread(message, number, remedy, rejected=True)
         elif _BOLD.fullmatch(line) and not listed:
-            yield Heading(6, words(line), number)
+            yield base.Heading(6, words(line), number)
         else:
-            yield Line(words(line), number, listed)
+            yield base.Line(words(line), number, listed)
 
 
-def _tables(lines: Sequence[str], first: int) -> Iterator[Piece]:
+def _tables(lines: Sequence[str], first: int) -> Iterator[base.Piece]:
     """The tables in the lines that markdown-it takes for one, and the text between them.
 
     Text may follow a table without a blank line, and the header of another one.
     """
-    header: Row | None = None
-    rows: list[Row] = []
+    header: base.Row | None = None
+    rows: list[base.Row] = []
     for number, line in enumerate(lines, start=first):
         below = lines[number - first + 1] if number - first + 1 < len(lines) else ""
         if header and _RULE.fullmatch(line):
             continue
         starts = _RULE.fullmatch(below) is not None
         if header and (starts or not _PIPE.search(line)):
-            yield Grid(header, tuple(rows))
+            yield base.Grid(header, tuple(rows))
             header, rows = None, []
         if starts:
             header = _row(line, number)
         elif header:
             rows.append(_row(line, number))
         elif line.strip():
-            yield Line(words(line), number)
+            yield base.Line(words(line), number)
     if header:
-        yield Grid(header, tuple(rows))
+        yield base.Grid(header, tuple(rows))
 
 
-def _row(line: str, number: int) -> Row:
-    return Row(number, tuple(Cell(raw, words(raw)) for raw in _cells(line)))
+def _row(line: str, number: int) -> base.Row:
+    return base.Row(number, tuple(base.Cell(raw, words(raw)) for raw in _cells(line)))
 
 
 def _cells(line: str) -> list[str]:
@@ -325,8 +311,8 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in _PIPE.split(bare)]
 
 
-def _quoted(lines: Sequence[str], first: int) -> Iterator[Piece]:
+def _quoted(lines: Sequence[str], first: int) -> Iterator[base.Piece]:
     """The tables in a block of code."""
     for at, line in enumerate(lines[1:], start=1):
         if _RULE.fullmatch(line):
-            yield Grid(_row(lines[at - 1], first + at - 1), (), quoted=True)
+            yield base.Grid(_row(lines[at - 1], first + at - 1), (), quoted=True)
