@@ -20,7 +20,7 @@ from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.changes import all_revisions
 from perfdb.queries.results import FIELD_COLUMNS
-from perfdb.site.data import Revision
+from perfdb.site.data import ResultRevision
 from perfdb.site.pages import revisions
 from perfdb.stated import Stated
 from perfdb.verify import stored as verify_stored
@@ -189,7 +189,7 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/record.py", {one.name for one in dataclasses.fields(record.Result)}),
         ("perfdb/stated.py", Stated.model_fields),
         ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
-        ("perfdb/site/data.py", Revision.__dataclass_fields__),
+        ("perfdb/site/data.py", ResultRevision.__dataclass_fields__),
         ("perfdb/site/pages/revisions.py", revisions.FIGURES),
         ("dashboards/views/runs.py", Measured.model_fields),
     ],

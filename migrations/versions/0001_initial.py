@@ -25,6 +25,12 @@ def upgrade() -> None:
         ),
         sa.Column("line", sa.Integer(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column(
+            "stated_reason",
+            sa.Text(),
+            nullable=True,
+            comment="why somebody withdrew it, as --reason states",
+        ),
         sa.Column("perfdb_version", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ingest_log")),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -26,28 +26,26 @@ class Action(StrEnum):
 RUN_LOGGED_AS = "run "
 """What precedes the id of a run in the log, in place of a path."""
 
-FALLS_BACK_AFTER: Final = timedelta(microseconds=1)
-"""From when a page no longer states a result to when another one holds that does."""
-
 _ONCE: Final = (Action.REJECTED, Action.UNATTRIBUTED)
 """What is not logged again for each ingest of the same file."""
 
 
 @dataclass(frozen=True)
 class LogEntry:
-    """A row of `ingest_log`."""
+    """A row of `ingest_log`; `stated_reason` is why somebody withdrew it, if they did."""
 
     path: str
     action: Action
     line: int | None = None
     reason: str | None = None
+    stated_reason: str | None = None
 
 
 def add(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> None:
     """Log what became of sources; the same rejection is logged once."""
     new = [entry for entry in dict.fromkeys(entries) if not _is_logged(connection, entry)]
-    columns = ("path", "action", "line", "reason", "at", "perfdb_version")
-    rows = [(one.path, one.action, one.line, one.reason, when, __version__) for one in new]
+    columns = ("path", "action", "line", "reason", "stated_reason", "at", "perfdb_version")
+    rows = [(*vars(one).values(), when, __version__) for one in new]
     bulk.add(connection, ingest_log, columns, rows)
 
 

@@ -258,6 +258,7 @@ ingest_log = Table(
     Column("action", Text, nullable=False, comment="new | revised | rejected | unattributed"),
     Column("line", Integer),
     Column("reason", Text),
+    Column("stated_reason", Text, comment="why somebody withdrew it, as --reason states"),
     Column("perfdb_version", Text, nullable=False),
 )
 

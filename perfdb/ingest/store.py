@@ -341,7 +341,8 @@ def _log_entries(done: Stored) -> Iterator[LogEntry]:
     if parts:
         action = Action.NEW if parts == [f"{new} new"] else Action.REVISED
         reason = done.read.reason if isinstance(done.read, PageRows) else ""
-        yield LogEntry(path, action, reason=": ".join(filter(None, (", ".join(parts), reason))))
+        text = ": ".join(filter(None, (", ".join(parts), reason)))
+        yield LogEntry(path, action, reason=text, stated_reason=reason or None)
     if isinstance(done.read, Unattributed) and not done.known:
         problem = done.read.problem
         yield LogEntry(path, Action.UNATTRIBUTED, problem.line, problem.reason)

@@ -59,7 +59,7 @@ def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Repor
         for done in put(engine, pages):
             tally.count(done)
         act = partial(runs.withdraw, run_ids=found.run_ids, reason=checked)
-        gone = retried(partial(_logged, engine, act, f"withdrawn: {checked}"))
+        gone = retried(partial(_logged, engine, act, f"withdrawn: {checked}", checked))
         return tally.report(audited(engine, gone, tally.paths), withdrawn_runs=len(gone))
 
 
@@ -164,14 +164,17 @@ def _kind(page: SourceFile) -> str:
     return "a page" if page.parser == PAGE else "a file of results"
 
 
-def _logged(engine: Engine, act: Callable[..., set[str]], what: str) -> set[str]:
+def _logged(
+    engine: Engine, act: Callable[..., set[str]], what: str, stated_reason: str | None = None
+) -> set[str]:
     """Do something to runs, and note it in the log; the ids of those that it changed."""
     when = datetime.now(UTC)
     with engine.begin() as connection:
         run_ids = act(connection, when=when)
         paths = [f"{RUN_LOGGED_AS}{run_id}" for run_id in sorted(run_ids)]
         entries: Sequence[LogEntry] = [
-            LogEntry(path, Action.REVISED, reason=what) for path in paths
+            LogEntry(path, Action.REVISED, reason=what, stated_reason=stated_reason)
+            for path in paths
         ]
         ingest_log.add(connection, entries, when)
         return run_ids

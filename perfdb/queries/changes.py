@@ -76,7 +76,7 @@ _OF_A_REVISION: Final = (
     runs.c.run_id,
     runs.c.recipe,
     runs.c.withdrawn,
-    ingest_log.c.reason.label("logged"),
+    ingest_log.c.stated_reason,
     results.c.outcome,
     results.c.withheld,
     results.c.window,
@@ -97,7 +97,7 @@ _OF_A_REVISION: Final = (
 def all_revisions() -> Select[*tuple[object, ...]]:
     """Every result, superseded or not, ordered by its key and revision.
 
-    `logged`: the reason in the ingest log for its page or run at the time it was superseded.
+    `stated_reason`: why somebody withdrew its page or run when it was superseded, if they did.
     """
     return (
         identified(select(*_OF_A_REVISION))

@@ -205,11 +205,11 @@ KINDS: Final = (*(severity.value for severity in Severity), "explained")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Revision:
+class ResultRevision:
     """The values of a result at one moment: `superseded_at` is None while it is current.
 
-    `withdrawn` is why its run does not count; `logged` is the log's reason for what superseded a
-    row of a page.
+    `withdrawn` is why its run does not count; `stated_reason` is why somebody withdrew its page or
+    run when it was superseded.
     """
 
     key: str
@@ -235,7 +235,7 @@ class Revision:
     run_id: str | None
     recipe: str | None = None
     withdrawn: str | None = None
-    logged: str | None = None
+    stated_reason: str | None = None
     outcome: str
     withheld: Note | None
     window: str | None = None
@@ -277,7 +277,7 @@ class SiteData:
     runs: tuple[RunData, ...] = ()
     sources: tuple[SourceData, ...] = ()
     audited: tuple[Audited, ...] = ()
-    revisions: tuple[Revision, ...] = ()
+    revisions: tuple[ResultRevision, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     pairs: "tuple[ReleasePair, ...]" = ()
     scaling: "tuple[ScalingPage, ...]" = ()
@@ -322,7 +322,10 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
         sources=tuple(_sources(connection)),
         audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
         revisions=tuple(
-            map(_maker(Revision), _relocated(_dicts(connection, changes.all_revisions()), called))
+            map(
+                _maker(ResultRevision),
+                _relocated(_dicts(connection, changes.all_revisions()), called),
+            )
         ),
         rejections=tuple(
             replace(one, path=redaction.of_path(one.path))

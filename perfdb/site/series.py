@@ -22,7 +22,7 @@ SCALINGS: Final[Sequence[Scaling]] = get_args(Scaling)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Series:
+class ScalingSeries:
     """The same work on two or more numbers of GPUs, in ascending order, the best of each.
 
     Weak: the global batch grows with the GPUs. Strong: it stays as it is. `rate` is the figure
@@ -64,7 +64,7 @@ class ScaledModel:
 
     model: str
     title: str
-    series: tuple[Series, ...]
+    series: tuple[ScalingSeries, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ def _models(results: Iterable[SiteResult]) -> Iterator[ScaledModel]:
             yield ScaledModel(model=some[0].model, title=some[0].model_title, series=series)
 
 
-def _series_of(results: Iterable[SiteResult]) -> Iterator[Series]:
+def _series_of(results: Iterable[SiteResult]) -> Iterator[ScalingSeries]:
     """Every way in which results are the same work at several scales, weak scaling first."""
     by_rate = grouped(results, _rate_known)
     for scaling, rate in product(SCALINGS, RATES):
@@ -124,7 +124,7 @@ def _series_of(results: Iterable[SiteResult]) -> Iterator[Series]:
             if len(best) > 1:
                 points = tuple(best[count] for count in sorted(best))
                 wrong = sum(one.has_open_errors for one in some)
-                yield Series(scaling=scaling, rate=rate, points=points, wrong=wrong)
+                yield ScalingSeries(scaling=scaling, rate=rate, points=points, wrong=wrong)
 
 
 def _work(result: SiteResult, scaling: Scaling) -> tuple[object, ...]:
@@ -140,7 +140,7 @@ def _rate_known(result: SiteResult) -> Rate | None:
     return next((rate for rate in RATES if figure(result, rate) is not None), None)
 
 
-def efficiency(series: Series) -> dict[int, float]:
+def efficiency(series: ScalingSeries) -> dict[int, float]:
     """The rate of each GPU as a share of that at the smallest scale, by number of GPUs."""
     return metrics.scaling_efficiency(
         {one.num_gpus: figure(one, series.rate) or 0.0 for one in series.points}

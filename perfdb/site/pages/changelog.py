@@ -15,10 +15,10 @@ from perfdb.groups import grouped
 from perfdb.site import addresses, redaction
 from perfdb.site.addresses import CHANGELOG
 from perfdb.site.cells import HtmlCell, moment
-from perfdb.site.data import Rejection, Revision, SiteData, SourceData
+from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data
-from perfdb.site.pages.revisions import ACTS, RUNS, Act, Event, events, withdrawals
+from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
 from perfdb.site.tables import HtmlHead, plain, table
 from perfdb.site.templates import badge, joined, link, paragraph, render_text
 from perfdb.units import UNKNOWN
@@ -28,7 +28,7 @@ MOST_ENTRIES: Final = 200
 MOST_MODELS: Final = 5
 """Models that the row of many results names."""
 
-QUIET: Final[tuple[Act, ...]] = ("also printed", "now stated", "read again", "added")
+QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
 """What changes no figure that was there."""
 
 TITLE: Final = "Changelog of the data"
@@ -55,8 +55,8 @@ class Changelog:
     a moment, source, release and system as one; `left` counts the older ones of each.
     """
 
-    changed: tuple[Event, ...]
-    other: tuple[Event, ...]
+    changed: tuple[ChangelogEvent, ...]
+    other: tuple[ChangelogEvent, ...]
     left: tuple[int, int]
     counts: tuple[EventCount, ...]
 
@@ -67,7 +67,7 @@ class Changelog:
 
 
 def changelog(
-    revisions: Iterable[Revision],
+    revisions: Iterable[ResultRevision],
     rejections: Iterable[Rejection],
     most: int = MOST_ENTRIES,
     sources: Iterable[SourceData] = (),
@@ -95,12 +95,12 @@ def _documents(sources: Iterable[SourceData]) -> dict[object, str]:
     return documents
 
 
-def _placed(event: Event, documents: Mapping[object, str]) -> Event:
+def _placed(event: ChangelogEvent, documents: Mapping[object, str]) -> ChangelogEvent:
     state = event.result.source_sha256 if event.result else (event.source, event.at)
     return replace(event, document=documents.get(state))
 
 
-def _batched(given: Iterable[Event]) -> list[Event]:
+def _batched(given: Iterable[ChangelogEvent]) -> list[ChangelogEvent]:
     """As one what became of the results of a release, system and source at one moment.
 
     Not those that stand in different states of a page since: the lines are of one of them.
@@ -109,14 +109,14 @@ def _batched(given: Iterable[Event]) -> list[Event]:
     return [group[0] if len(group) == 1 else _batch(group) for group in groups]
 
 
-def _alike(event: Event) -> tuple[object, ...]:
+def _alike(event: ChangelogEvent) -> tuple[object, ...]:
     result = event.result
     where = (result.framework, result.release, result.system) if result else None
     state = result.source_sha256 if result and event.line else None
     return event.at, event.act, event.source, state, where, event.changes
 
 
-def _batch(group: Sequence[Event]) -> Event:
+def _batch(group: Sequence[ChangelogEvent]) -> ChangelogEvent:
     lines = [event.line for event in group if event.line is not None]
     results = [event.result for event in group if event.result]
     models = [titles.qualified(result.model_title, result.qualifiers) for result in results]
@@ -129,11 +129,11 @@ def _batch(group: Sequence[Event]) -> Event:
     )
 
 
-def _total(given: Iterable[Event]) -> int:
+def _total(given: Iterable[ChangelogEvent]) -> int:
     return sum(event.count for event in given)
 
 
-def _counts(ordered: Iterable[Event]) -> tuple[EventCount, ...]:
+def _counts(ordered: Iterable[ChangelogEvent]) -> tuple[EventCount, ...]:
     by_place = grouped(ordered, lambda event: (event.day, event.source, event.act))
     return tuple(
         EventCount(
@@ -147,7 +147,7 @@ def _counts(ordered: Iterable[Event]) -> tuple[EventCount, ...]:
     )
 
 
-def _time(event: Event) -> str:
+def _time(event: ChangelogEvent) -> str:
     """'03:04', in UTC."""
     return moment(event.at).partition(" ")[2][:5] or units.UNKNOWN
 
@@ -191,7 +191,7 @@ def counts(log: Changelog) -> Markup:
     return plain("Entries by day and source", heads, rows)
 
 
-def _entries(label: str, given: Sequence[Event], left: int) -> Markup:
+def _entries(label: str, given: Sequence[ChangelogEvent], left: int) -> Markup:
     """Entries in full, and how many older ones there are."""
     older = f" The {left:,} older ones are counted by day and source." if left else ""
     count = _total(given)
@@ -209,13 +209,13 @@ def _entries(label: str, given: Sequence[Event], left: int) -> Markup:
     return joined((paragraph(summary), table(label, shown)))
 
 
-def _act(event: Event) -> HtmlCell:
+def _act(event: ChangelogEvent) -> HtmlCell:
     bad = ("contradicted", "withdrawn", "rejected")
     kind = "bad" if event.act in bad else "warning" if event.act == "corrected" else "good"
     return HtmlCell(badge(event.act, kind))
 
 
-def _result(event: Event) -> str:
+def _result(event: ChangelogEvent) -> str:
     """The result, leading to the page of its release, or to why there is none any more."""
     result = event.result
     if result is None:
@@ -239,19 +239,19 @@ def _models(names: Sequence[str]) -> str:
     return ", ".join([*names[:MOST_MODELS], *more])
 
 
-def _text(event: Event) -> str:
+def _text(event: ChangelogEvent) -> str:
     lines = []
     if event.reason is not None:
         times = f"{event.count:,} × " if event.act == "rejected" and event.count > 1 else ""
         lines.append(f"Reason: {times}{event.reason}")
-    if event.act in ("also printed", "now stated", "contradicted"):
+    if event.act in ("also printed", "contradicted"):
         lines.append(f"{event.act} by {event.source}")
     lines += [change.text for change in event.changes]
     html = Markup("\n").join(Markup("<div>{}</div>").format(line) for line in lines)
     return html or units.UNKNOWN
 
 
-def _source(event: Event) -> str:
+def _source(event: ChangelogEvent) -> str:
     run_id = event.result.run_id if event.result else None
     if event.models and event.source == RUNS:
         return link(f"{event.count:,} runs", addresses.RUNS)
@@ -297,14 +297,14 @@ def _withdrawn_page(reasons: Sequence[tuple[str, int]]) -> list[Block]:
     ]
 
 
-def _moved(to: Revision) -> str:
+def _moved(to: ResultRevision) -> str:
     """Of a run that was read again as one of something else."""
     release = addresses.of_release(to.framework, to.release)
     page = link(release_title(to.framework, to.release), release)
     return joined((f"read again as one of {to.model_title} in ", page, "."))
 
 
-def _withdrawn(event: Event) -> str:
+def _withdrawn(event: ChangelogEvent) -> str:
     when = "" if event.day == UNKNOWN else f" on {event.day}"
     why = f": {event.reason}" if event.reason else "; no reason was given."
     return f"withdrawn{when}{why}"
@@ -320,7 +320,7 @@ def _there(data: SiteData) -> set[str]:
     return there | {addresses.of_source(sha256) for sha256 in (*earlier, *kept)}
 
 
-def _places_of(one: Revision) -> Mapping[str, str]:
+def _places_of(one: ResultRevision) -> Mapping[str, str]:
     """The pages that a result is on, and their titles."""
     known = {
         addresses.of_release(one.framework, one.release): release_title(one.framework, one.release),

@@ -1,6 +1,5 @@
 """What became of results: added, corrected, contradicted, withdrawn, restored, or never stored."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,13 +7,12 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, Literal, get_args
 
-from perfdb.db.ingest_log import FALLS_BACK_AFTER
 from perfdb.groups import grouped
 from perfdb.messages import note_text
 from perfdb.metrics import METRICS
 from perfdb.record import Note, Origin, Outcome
 from perfdb.site.cells import moment, printed_value
-from perfdb.site.data import Rejection, Revision
+from perfdb.site.data import Rejection, ResultRevision
 from perfdb.units import UNKNOWN, significant, told_apart
 
 RUNS: Final = "runs"
@@ -22,7 +20,7 @@ RUNS: Final = "runs"
 
 Act = Literal[
     "corrected", "contradicted", "withdrawn", "restored", "rejected",
-    "also printed", "now stated", "read again", "added",
+    "also printed", "read again", "added",
 ]  # fmt: skip
 ACTS: Final[tuple[Act, ...]] = get_args(Act)
 """What changes a figure or withholds it first."""
@@ -38,14 +36,9 @@ _TITLES: Final = {name: metric.title for name, metric in METRICS.items()} | {
 _GROUNDS: Final = ("window", "flops_convention")
 """What figures are taken over and counted by."""
 
-_WITHDRAWN: Final = re.compile(r"(?:\d+ .*?)?(?:withdrawn|states|no longer stated): (.+)")
-"""What the log says of what somebody withdrew: a page '2 withdrawn, 1 as b.md states: why', or a
-run 'withdrawn: why'.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FieldChange:
     """A field that says something else than before. None: it was not there."""
 
     field: str
@@ -59,7 +52,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class ChangelogEvent:
     """Something that became of a result, or of something that was not stored.
 
     What was rejected for the same reason is one event: `count` lines, from `line` to `last_line`.
@@ -71,8 +64,8 @@ class Event:
     act: Act
     source: str
     line: int | None
-    result: Revision | None = None
-    changes: tuple[Change, ...] = ()
+    result: ResultRevision | None = None
+    changes: tuple[FieldChange, ...] = ()
     reason: str | None = None
     count: int = 1
     last_line: int | None = None
@@ -85,19 +78,21 @@ class Event:
         return _day(self.at)
 
 
-def events(revisions: Iterable[Revision], rejections: Iterable[Rejection]) -> list[Event]:
+def events(
+    revisions: Iterable[ResultRevision], rejections: Iterable[Rejection]
+) -> list[ChangelogEvent]:
     """All that became of every result there ever was and of what was rejected, the newest first."""
     found = [event for history in histories(revisions) for event in _events(history)]
     return _newest_first([*found, *_rejected(rejections)])
 
 
-def histories(revisions: Iterable[Revision]) -> list[list[Revision]]:
+def histories(revisions: Iterable[ResultRevision]) -> list[list[ResultRevision]]:
     """The revisions of each result, the first of them first."""
     by_key = groupby(sorted(revisions, key=lambda it: (it.key, it.revision)), lambda it: it.key)
     return [list(history) for _, history in by_key]
 
 
-def corrections(revisions: Iterable[Revision]) -> dict[int, str]:
+def corrections(revisions: Iterable[ResultRevision]) -> dict[int, str]:
     """What results in force said before, by their number in the store.
 
     'corrected on 2026-03-05: Tokens / sec / GPU: 3238 → 6476'. What was only read anew, or is
@@ -111,23 +106,23 @@ def corrections(revisions: Iterable[Revision]) -> dict[int, str]:
     return said
 
 
-def withdrawals(revisions: Iterable[Revision]) -> list[Event]:
+def withdrawals(revisions: Iterable[ResultRevision]) -> list[ChangelogEvent]:
     """How each result that is in force no more was withdrawn, the last one first."""
     gone = [history for history in histories(revisions) if history[-1].superseded]
     return _newest_first([*_events(history)][-1] for history in gone)
 
 
-def _correction(event: Event) -> str:
+def _correction(event: ChangelogEvent) -> str:
     changes = ", ".join(change.text for change in event.changes)
     return f"{event.act} on {event.day}: {changes}"
 
 
-def _rejected(rejections: Iterable[Rejection]) -> Iterator[Event]:
+def _rejected(rejections: Iterable[Rejection]) -> Iterator[ChangelogEvent]:
     """One event for what was rejected of a page on a day for the same reason."""
     groups = grouped(rejections, lambda it: (_day(it.at), it.path, it.reason))
     for (_, path, reason), group in groups.items():
         lines = [it.line for it in group if it.line is not None]
-        yield Event(
+        yield ChangelogEvent(
             at=max(it.at for it in group),
             act="rejected",
             source=path,
@@ -138,15 +133,13 @@ def _rejected(rejections: Iterable[Rejection]) -> Iterator[Event]:
         )
 
 
-def _events(history: Sequence[Revision]) -> Iterator[Event]:
+def _events(history: Sequence[ResultRevision]) -> Iterator[ChangelogEvent]:
     """What became of a result, revision by revision."""
-    before: Revision | None = None
+    before: ResultRevision | None = None
     for one in history:
         ended = before.superseded_at if before else None
         if before is None:
             yield _event(one, one.created_at, "added")
-        elif _fell_back(before, one):
-            yield _event(one, one.created_at, "now stated", reason=_why(before))
         elif ended is not None and ended < one.created_at:
             yield _withdrawn(before, ended)
             back = _differences({}, _stated(one))
@@ -161,35 +154,27 @@ def _events(history: Sequence[Revision]) -> Iterator[Event]:
         yield _withdrawn(before, before.superseded_at, before.withdrawn)
 
 
-def _withdrawn(one: Revision, when: datetime | None, reason: str | None = None) -> Event:
+def _withdrawn(
+    one: ResultRevision, when: datetime | None, reason: str | None = None
+) -> ChangelogEvent:
     """What is no longer stated, with its figures, and why: as said of its run, or of its page."""
-    return _event(one, when, "withdrawn", _differences(_stated(one), {}), reason or _why(one))
+    return _event(
+        one, when, "withdrawn", _differences(_stated(one), {}), reason or one.stated_reason
+    )
 
 
-def _why(one: Revision) -> str | None:
-    said = _WITHDRAWN.fullmatch(one.logged or "")
-    return said.group(1) if said else None
-
-
-def _fell_back(old: Revision, new: Revision) -> bool:
-    """Whether another page held the same figures when that of the old one stated it no more."""
-    ended = old.superseded_at
-    at_once = ended is not None and new.created_at - ended == FALLS_BACK_AFTER
-    return at_once and not _differ(old, new)
-
-
-def _differ(old: Revision, new: Revision) -> bool:
+def _differ(old: ResultRevision, new: ResultRevision) -> bool:
     return [getattr(old, name) for name in FIGURES] != [getattr(new, name) for name in FIGURES]
 
 
-def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
+def _revised(old: ResultRevision, new: ResultRevision) -> tuple[Act, tuple[FieldChange, ...]]:
     """What a revision is to the one before it: of the same source, or of another that prints it."""
     differ = _differ(old, new)
     if _source(old) != _source(new):
         if not differ:
             return "also printed", ()
         return "contradicted", tuple(_changes(old, new, FIGURES))
-    told: list[Change] = []
+    told: list[FieldChange] = []
     fields: Sequence[str] = FIGURES
     if old.raw and new.raw:
         cells = old.raw, new.raw
@@ -199,33 +184,35 @@ def _revised(old: Revision, new: Revision) -> tuple[Act, tuple[Change, ...]]:
     return ("corrected" if differ else "read again"), changes
 
 
-def _noted(old: Revision, new: Revision) -> Iterator[Change]:
+def _noted(old: ResultRevision, new: ResultRevision) -> Iterator[FieldChange]:
     """The notes that are gone, and those that have come."""
     gone = "; ".join(note_text(note) for note in old.notes if note not in new.notes)
     come = "; ".join(note_text(note) for note in new.notes if note not in old.notes)
     if gone or come:
-        yield Change(field="note", old=gone or None, new=come or None)
+        yield FieldChange(field="note", old=gone or None, new=come or None)
 
 
-def _source(one: Revision) -> str:
+def _source(one: ResultRevision) -> str:
     return RUNS if one.origin == Origin.MEASURED.value else one.source
 
 
 def _event(
-    one: Revision,
+    one: ResultRevision,
     when: datetime | None,
     act: Act,
-    changes: tuple[Change, ...] = (),
+    changes: tuple[FieldChange, ...] = (),
     reason: str | None = None,
-) -> Event:
+) -> ChangelogEvent:
     source = _source(one)
     line = None if source == RUNS else one.source_line
-    return Event(
+    return ChangelogEvent(
         at=when, act=act, source=source, line=line, result=one, changes=changes, reason=reason
     )
 
 
-def _changes(old: Revision, new: Revision, fields: Iterable[str]) -> Iterator[Change]:
+def _changes(
+    old: ResultRevision, new: ResultRevision, fields: Iterable[str]
+) -> Iterator[FieldChange]:
     """The figures that differ, to four digits or as many as tell them apart."""
     for name in fields:
         one, other = getattr(old, name), getattr(new, name)
@@ -234,19 +221,19 @@ def _changes(old: Revision, new: Revision, fields: Iterable[str]) -> Iterator[Ch
         texts = _said(name, old), _said(name, new)
         if isinstance(one, float) and isinstance(other, float) and texts[0] == texts[1]:
             texts = told_apart(one, other, 4)
-        yield Change(field=_TITLES.get(name, name), old=texts[0], new=texts[1])
+        yield FieldChange(field=_TITLES.get(name, name), old=texts[0], new=texts[1])
 
 
-def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[FieldChange, ...]:
     names = dict.fromkeys([*old, *new])
     return tuple(
-        Change(field=name, old=old.get(name), new=new.get(name))
+        FieldChange(field=name, old=old.get(name), new=new.get(name))
         for name in names
         if old.get(name) != new.get(name)
     )
 
 
-def _said(name: str, one: Revision) -> str | None:
+def _said(name: str, one: ResultRevision) -> str | None:
     """A figure as its page prints it where it does; else to four digits."""
     value = getattr(one, name)
     if isinstance(value, Note):
@@ -256,7 +243,7 @@ def _said(name: str, one: Revision) -> str | None:
     return printed_value(one.printed, name, value) or significant(value)
 
 
-def _stated(one: Revision) -> dict[str, str]:
+def _stated(one: ResultRevision) -> dict[str, str]:
     """The figures of a result, and how it ended where that is why it has none."""
     said = ((name, _said(name, one)) for name in FIGURES if name not in _GROUNDS)
     return {
@@ -271,15 +258,15 @@ def _day(when: datetime | None) -> str:
     return moment(when).split(" ")[0]
 
 
-def _newest_first(given: Iterable[Event]) -> list[Event]:
+def _newest_first(given: Iterable[ChangelogEvent]) -> list[ChangelogEvent]:
     return sorted(sorted(given, key=_place), key=_moment, reverse=True)
 
 
-def _place(event: Event) -> tuple[str, int, int, str]:
+def _place(event: ChangelogEvent) -> tuple[str, int, int, str]:
     key = event.result.key if event.result else ""
     return event.source, ACTS.index(event.act), event.line or 0, f"{key}{event.reason or ''}"
 
 
-def _moment(event: Event) -> str:
+def _moment(event: ChangelogEvent) -> str:
     """To the microsecond; what has none comes last of the newest first."""
     return event.at.isoformat() if event.at else ""

@@ -23,7 +23,7 @@ from perfdb.site.page import Block, Page, Section, no_data, summary_of_names
 from perfdb.site.pages import best_results
 from perfdb.site.pages.best_results import RATES, Rate
 from perfdb.site.pages.comparisons import names
-from perfdb.site.series import ScaledModel, ScalingPage, Series, efficiency
+from perfdb.site.series import ScaledModel, ScalingPage, ScalingSeries, efficiency
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
 from perfdb.site.templates import joined, link, paragraph, render_text, short_hash, to
 from perfdb.stated import RATE, figure
@@ -37,7 +37,7 @@ _DUST: Final = 1e-9
 """What floating-point arithmetic may add."""
 
 
-def points_above(series: Series) -> tuple[SiteResult, ...]:
+def points_above(series: ScalingSeries) -> tuple[SiteResult, ...]:
     """The points whose GPUs are faster than at the smallest scale, beyond rounding."""
     first, *others = series.points
     highest = (1 + _half_unit(first, series.rate)) * (1 + _DUST)
@@ -59,7 +59,7 @@ def _half_unit(result: SiteResult, rate: Rate) -> float:
     return 0.0
 
 
-def efficiency_cell(point: SiteResult, series: Series, page: str = "") -> HtmlCell:
+def efficiency_cell(point: SiteResult, series: ScalingSeries, page: str = "") -> HtmlCell:
     """The efficiency; where it is above 100 %, with a mark that leads to the note on the page."""
     share = efficiency(series)[point.num_gpus]
     text = units.percent(share)
@@ -71,11 +71,11 @@ def efficiency_cell(point: SiteResult, series: Series, page: str = "") -> HtmlCe
     return HtmlCell(mark, sort=share)
 
 
-def _anchor(series: Series) -> str:
+def _anchor(series: ScalingSeries) -> str:
     return f"{series.anchor}-above"
 
 
-def anomaly_note(series: Series, audited: Mapping[int, str]) -> Markup:
+def anomaly_note(series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
     """Where the efficiency is above 100 %, and what is not as at the smallest scale.
 
     `audited` are the entries of results that the audit's rule remarks on, by their number.
@@ -108,7 +108,7 @@ def anomaly_note(series: Series, audited: Mapping[int, str]) -> Markup:
     )
 
 
-def _different(first: SiteResult, above: Sequence[SiteResult], series: Series) -> str:
+def _different(first: SiteResult, above: Sequence[SiteResult], series: ScalingSeries) -> str:
     """What the rows state that is not the same at the smallest scale."""
     batch = ["samples per GPU"] if series.scaling == "strong" else []
     found = [*batch, *names(above, first)]
@@ -121,7 +121,7 @@ BASELINE: Final = 80.0
 """In percent: where the axis of efficiencies begins at the highest, as else noise looks large."""
 
 
-def of_series(title: str, given: Sequence[Series]) -> list[Markup]:
+def of_series(title: str, given: Sequence[ScalingSeries]) -> list[Markup]:
     """The rate of each GPU in every series against the ideal, and what share of it that is.
 
     Two drawings for each kind of rate.
@@ -130,14 +130,14 @@ def of_series(title: str, given: Sequence[Series]) -> list[Markup]:
     return [_chart(title, rate, some) for rate, some in by_rate.items() if some]
 
 
-def _chart(title: str, rate: Rate, series: Sequence[Series]) -> Markup:
+def _chart(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
     shown = series[: charts.MOST_LINES]
     drawn = joined((_rates(title, rate, shown), _efficiencies(title, shown)))
     which = f"The first {len(shown)} of {len(series)} series are drawn."
     return charts.with_note(drawn, best_results.note(which if len(series) > len(shown) else ""))
 
 
-def _rates(title: str, rate: Rate, shown: Sequence[Series]) -> Markup:
+def _rates(title: str, rate: Rate, shown: Sequence[ScalingSeries]) -> Markup:
     lines = [
         ChartLine(
             _label(one),
@@ -154,7 +154,7 @@ def _rates(title: str, rate: Rate, shown: Sequence[Series]) -> Markup:
     return charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
 
 
-def _efficiencies(title: str, shown: Sequence[Series]) -> Markup:
+def _efficiencies(title: str, shown: Sequence[ScalingSeries]) -> Markup:
     """In percent, from so far below the lowest on that a loss of a few can be seen."""
     shares = [efficiency(one) for one in shown]
     lines = [
@@ -173,7 +173,7 @@ def _efficiencies(title: str, shown: Sequence[Series]) -> Markup:
     return charts.over_gpus(f"{title}: efficiency", axis, [*lines, ideal], low)
 
 
-def _label(series: Series) -> str:
+def _label(series: ScalingSeries) -> str:
     first = series.points[0]
     parts = (
         best_results.precision_of(first),
@@ -246,7 +246,7 @@ def _index(pages_: Sequence[ScalingPage], any_results: bool) -> list[Block]:
     return [paragraph(WHAT), plain("Scaling", heads, rows)]
 
 
-def _index_row(title: str, series: Series, on: ScalingPage) -> list[HtmlCell | str]:
+def _index_row(title: str, series: ScalingSeries, on: ScalingPage) -> list[HtmlCell | str]:
     release = release_title(on.framework, on.release)
     page = to(addresses.of_release(on.framework, on.release))
     smallest, *_, largest = series.points
@@ -294,7 +294,7 @@ def _model(scaled: ScaledModel, page: ScalingPage) -> Markup:
     )
 
 
-def _series_table(title: str, series: Series, audited: Mapping[int, str]) -> Markup:
+def _series_table(title: str, series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
     """The table of a series."""
     every = [
         *_figures(series),
@@ -325,7 +325,7 @@ def _says_something(cells: Iterable[HtmlCell]) -> bool:
     return any(cell.content != units.UNKNOWN for cell in cells)
 
 
-def _figures(series: Series) -> list[Made]:
+def _figures(series: ScalingSeries) -> list[Made]:
     """The scale and its figures: as stated where it is stated, else computed."""
     return [
         _column("GPUs", None, (f"{point.num_gpus:,}" for point in series.points)),
@@ -368,7 +368,7 @@ def _the_same(points: Sequence[SiteResult]) -> tuple[str, ...]:
     return (f"{', '.join(parts)}.",) if parts else ()
 
 
-def _figure(title: str, metric: str, series: Series) -> Made:
+def _figure(title: str, metric: str, series: ScalingSeries) -> Made:
     cells = [figure_cell(point, metric) for point in series.points]
     return HtmlHead(title, numeric=True), cells
 
