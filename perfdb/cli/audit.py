@@ -10,7 +10,7 @@ from perfdb import catalog
 from perfdb.audit import check, report, review
 from perfdb.audit import documents as worked_examples
 from perfdb.audit.check import RULES, Elsewhere
-from perfdb.cli import options
+from perfdb.cli import gates, options
 from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare.read import release_ids
 from perfdb.db.session import DEFAULT_URL, reading_current, store_url
@@ -26,10 +26,10 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT]...", type=FILE)
 @options.db_option
 @options.only_options("release", "system")
-@options.severity_option(NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
+@gates.severity_option(NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
 @options.format_option(["table", "json", "markdown", "sarif"], "How to print them.")
 @options.json_format_option
-@options.acknowledged_option
+@gates.acknowledged_option
 def audit(
     documents: Sequence[Path], gate: str, style: str, reviewed: Path | None, **words: str | None
 ) -> int:
@@ -61,7 +61,7 @@ def audit(
     if style in ("table", "markdown"):
         count = sum(system in (None, it.system) for it in results)
         click.echo(f"{_summary(findings, count, documents)}.", err=style == "markdown")
-    return 1 if options.findings_at_gate(findings, gate) else 0
+    return 1 if gates.findings_at_gate(findings, gate) else 0
 
 
 def _stored(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb.audit.review import accepted
-from perfdb.cli import options
+from perfdb.cli import gates, options
 from perfdb.cli.options import print_json, print_table
 from perfdb.compare import (
     Comparison,
@@ -47,7 +47,7 @@ Names = tuple[str, str]
     "Exit with 1 where B is slower, where something of A is missing in B or failed there at more "
     "of its runs, or where no verdict can be given; several with a comma. [default: never]",
 )
-@options.verdict_options
+@gates.verdict_options
 def compare(
     gate: frozenset[str], least: float, reviewed: Path | None, *, a: str, b: str, **only: str | None
 ) -> int:
@@ -78,7 +78,7 @@ def compare(
         print_json(document(whole))
     elif len(compared) > 1:
         click.echo(f"{len(compared)} frameworks: {report.summary(whole)}")
-    options.print_not_judged(len(whole.matched) - len(whole.judged), err=as_json)
+    gates.print_not_judged(len(whole.matched) - len(whole.judged), err=as_json)
     _warn_of_containers(whole)
     return _exit_code(whole, gate, least)
 

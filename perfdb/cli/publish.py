@@ -7,7 +7,7 @@ import click
 
 from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
-from perfdb.cli import options
+from perfdb.cli import gates, options
 from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare import named
 from perfdb.compare.read import known_releases
@@ -37,11 +37,11 @@ from perfdb.site.publish import Style
     metavar="NAME",
     help="Another label of the page, such as ref-performance, which {ref} finds it by in MyST.",
 )
-@options.severity_option(
+@gates.severity_option(
     str(Severity.ERROR),
     "Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
 )
-@options.acknowledged_option
+@gates.acknowledged_option
 @options.json_option
 @options.db_option
 def publish(
@@ -65,7 +65,7 @@ def publish(
         chosen = [named(name, all_releases) for name in releases]
         wanted = frozenset(one for choice in chosen for one in choice.release_ids)
         read = pages.read(connection, known, wanted if releases else None)
-    if grave := options.findings_at_gate(read.findings, words["gate"] or NEVER):
+    if grave := gates.findings_at_gate(read.findings, words["gate"] or NEVER):
         _refuse(grave)
         return 1
     written = pages.write(folder, pages.texts(read.pages, style, words["label"] or ""))

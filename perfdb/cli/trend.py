@@ -8,7 +8,7 @@ from statistics import fmean
 import click
 
 from perfdb.audit.review import accepted
-from perfdb.cli import options
+from perfdb.cli import gates, options
 from perfdb.compare import Choice, Level, Verdict, marked, read, report
 from perfdb.compare import trend as trending
 from perfdb.compare.output import series as series_document
@@ -47,7 +47,7 @@ PIPE_WIDTH = 120
     help="Follow each case of a workload, not only the best one, as --fail-on does.",
 )
 @options.json_option
-@options.verdict_options
+@gates.verdict_options
 def trend(
     asked: Sequence[str],
     gate: frozenset[str],
@@ -90,7 +90,7 @@ def trend(
     else:
         _print(found, results, only_news=not asked and not all_)
     not_judged = sum(not point.is_judged for one in found for point in one.points)
-    options.print_not_judged(not_judged, err=as_json)
+    gates.print_not_judged(not_judged, err=as_json)
     failed, unknown = sum(bool(one.failed) for one in found), sum(bool(one.untold) for one in found)
     options.warn_of_ungated(failed, unknown, gate)
     return 1 if any(closed) else 0

@@ -1,0 +1,74 @@
+"""Options on findings of the audit: which are accepted, and for which a gate closes."""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+
+from perfdb.audit.review import REVIEWED
+from perfdb.cli.options import NEVER, Command
+from perfdb.record import Finding, Severity
+
+acknowledged_option = click.option(
+    "--acknowledged",
+    "reviewed",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
+)
+"""The reviewed file, which `perfdb.audit.review.accepted` reads."""
+
+
+def severity_option(default: str, help_: str) -> Callable[[Command], Command]:
+    """--fail-on: the least severity that closes a gate, for `findings_at_gate`."""
+    return click.option(
+        "--fail-on",
+        "gate",
+        is_flag=False,
+        flag_value=str(Severity.ERROR),
+        default=default,
+        show_default=True,
+        type=click.Choice([*map(str, Severity), NEVER]),
+        help=f"{help_} --fail-on at the end of the line, without a value, means error.",
+    )
+
+
+def findings_at_gate(findings: Iterable[Finding], gate: str) -> list[Finding]:
+    """The findings as grave as the gate or graver, less those that are accepted."""
+    if gate == NEVER:
+        return []
+    return [it for it in findings if it.severity.reaches(Severity(gate)) and not it.acknowledged]
+
+
+def verdict_options(command: Command) -> Command:
+    """--judge-all, --min-change and --acknowledged: of what there is a verdict, and a gate."""
+    command = acknowledged_option(command)
+    command = click.option(
+        "--min-change",
+        "least",
+        metavar="PERCENT",
+        default="0%",
+        callback=_fraction,
+        help="Let no gate close on what is slower by less than this, such as 2%.",
+    )(command)
+    return click.option(
+        "--judge-all",
+        flag_value="yes",
+        help="Judge also what has an error of the audit that nobody has accepted.",
+    )(command)
+
+
+def _fraction(_context: object, _option: object, value: str) -> float:
+    """0.02 for '2%', '2 %' and '2'."""
+    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]+)?) ?%?", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no percentage below 100, such as 2%")
+    return float(found[1]) / 100
+
+
+def print_not_judged(count: int, *, err: bool) -> None:
+    """How many have no verdict because of open errors, and what shows these errors."""
+    if count:
+        why = "not judged for open errors (⚑): see `perfdb audit`, or give --judge-all"
+        click.echo(f"{count} {why}", err=err)
