@@ -98,7 +98,11 @@ def _audit(releases: Sequence[AuditedRelease]) -> list[Block]:
         return [paragraph(NONE)]
     total = counts(finding for release in releases for finding in release.findings)
     heads = [HtmlHead("Release"), *(HtmlHead(it.capitalize(), numeric=True) for it in KINDS)]
-    rows = [[_release(release), *_numbers(release)] for release in releases]
+    rows = []
+    for release in releases:
+        of_kind = Counter(finding.kind for finding in release.findings)
+        numbers = (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
+        rows.append([_release(release), *numbers])
     strong = Markup("<p><strong>{}.</strong></p>\n").format(total)
     table = plain("Findings by release", heads, rows)
     return [strong, *map(paragraph, MEANING), table, *_open(releases)]
@@ -106,11 +110,6 @@ def _audit(releases: Sequence[AuditedRelease]) -> list[Block]:
 
 def _release(release: AuditedRelease) -> HtmlCell | str:
     return HtmlCell(link(release.title, release.document), sort=release.title)
-
-
-def _numbers(release: AuditedRelease) -> Iterator[HtmlCell | str]:
-    of_kind = Counter(finding.kind for finding in release.findings)
-    return (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
 
 
 def _open(releases: Sequence[AuditedRelease]) -> Iterator[Block]:

@@ -56,32 +56,22 @@ def headlines(results: Sequence[SiteResult]) -> tuple[SiteResult, ...]:
     return tuple((highest(results, FLOPS) | highest(first, FLOPS)).values())
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The highest TFLOP/s of several results, and where it was reached."""
-
-    result: SiteResult
-    where: str
-
-    @property
-    def cell(self) -> HtmlCell:
-        """The figure, which leads to its row, and its work; sorted by the figure."""
-        content = Markup('<a href="{}">{}</a> TFLOP/s/GPU: {}{}').format(
-            addresses.table_row(self.result), figure_text(self.result, FLOPS), work(self.result),
-            self.where,
-        )  # fmt: skip
-        return HtmlCell(content, sort=figure(self.result, FLOPS))
-
-
 def headline_cell(results: Sequence[SiteResult], where: Callable[[SiteResult], str]) -> HtmlCell:
-    """The headline of results; – where no row without an error states TFLOP/s.
+    """The highest TFLOP/s with a link to its row; – where no row without an error states it.
 
-    `where` says what comes behind the work.
+    `where` is the text behind the work.
     """
-    ranked = ((one.task == PRETRAINING, figure(one, FLOPS) or 0.0) for one in headlines(results))
-    pairs = zip(ranked, headlines(results), strict=True)
-    top = max(pairs, key=lambda pair: pair[0], default=None)
-    return Headline(top[1], where(top[1])).cell if top else HtmlCell(units.UNKNOWN)
+    top = max(
+        headlines(results),
+        key=lambda it: (it.task == PRETRAINING, figure(it, FLOPS) or 0.0),
+        default=None,
+    )
+    if top is None:
+        return HtmlCell(units.UNKNOWN)
+    content = Markup('<a href="{}">{}</a> TFLOP/s/GPU: {}{}').format(
+        addresses.table_row(top), figure_text(top, FLOPS), work(top), where(top)
+    )
+    return HtmlCell(content, sort=figure(top, FLOPS))
 
 
 def qualifiers(result: SiteResult) -> str:
@@ -293,7 +283,7 @@ def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -
     names = sorted(builds, key=lambda name: version_order(name, builds[name]))
     heading = f"{framework} over its releases"
     title = f"{subject}: {heading}"
-    by_system = grouped(works, _system)
+    by_system = grouped(works, lambda work: SYSTEM.of(_first(work)))
     drawn = joined(
         charts.over_releases(
             f"{title}, {name}",
@@ -318,10 +308,6 @@ def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -
     ]
     name = Markup("<h3>{}</h3>\n").format(heading)
     return joined((name, charts.with_note(drawn, below), plain(title, heads, rows)))
-
-
-def _system(work: Work) -> str:
-    return SYSTEM.of(_first(work))
 
 
 def _first(work: Work) -> SiteResult:

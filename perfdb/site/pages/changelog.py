@@ -77,9 +77,14 @@ def changelog(
     documents = _documents(sources)
     changed = [event for event in ordered if event.act not in QUIET]
     other = _batched(event for event in ordered if event.act in QUIET)
+
+    def placed(event: ChangelogEvent) -> ChangelogEvent:
+        state = event.result.source_sha256 if event.result else (event.source, event.at)
+        return replace(event, document=documents.get(state))
+
     return Changelog(
-        changed=tuple(_placed(event, documents) for event in changed[:most]),
-        other=tuple(_placed(event, documents) for event in other[:most]),
+        changed=tuple(map(placed, changed[:most])),
+        other=tuple(map(placed, other[:most])),
         left=(_total(changed[most:]), _total(other[most:])),
         counts=_counts(ordered),
     )
@@ -93,11 +98,6 @@ def _documents(sources: Iterable[SourceData]) -> dict[object, str]:
         documents[source.sha256] = document
         documents[redaction.of_path(source.path), source.read_at] = document
     return documents
-
-
-def _placed(event: ChangelogEvent, documents: Mapping[object, str]) -> ChangelogEvent:
-    state = event.result.source_sha256 if event.result else (event.source, event.at)
-    return replace(event, document=documents.get(state))
 
 
 def _batched(given: Iterable[ChangelogEvent]) -> list[ChangelogEvent]:

@@ -1,9 +1,7 @@
 """The same work on two systems, and in two precisions: tables of figures next to each other."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Final
 
 from markupsafe import Markup
@@ -140,7 +138,7 @@ def compared_systems(title: str, results: Sequence[SiteResult]) -> Markup:
         f"{title}: by system",
         [*before, *_figures(sides), *after],
         ids=[side.anchor for side in sides],
-        notes=[(*_other_size(side), *note(side.result, side.base, _system)) for side in sides],
+        notes=[tuple(_side_notes(side)) for side in sides],
     )
     left_out = best_results.contradicted(sum(result.has_open_errors for result in newest))
     return joined((Markup("<h3>By system</h3>\n"), made, best_results.note(_NOTE, left_out)))
@@ -199,21 +197,17 @@ def _size(result: SiteResult) -> _Size:
     return result.num_gpus, result.global_batch_size
 
 
-def _system(result: SiteResult) -> str:
-    return result.system_title
-
-
-def _other_size(side: SystemSide) -> Iterator[str]:
-    """That the work is not the same, as the GPUs or the batch are not; nothing where they are."""
+def _side_notes(side: SystemSide) -> Iterator[str]:
+    """Which of GPUs, batch and configuration are not those of the first system."""
     if different := ", ".join(_differing(_SIZE, side.result, side.base)):
         yield f"Not the same work: {different}."
+    yield from note(side.result, side.base, lambda it: it.system_title)
 
 
 def _figures(sides: Sequence[SystemSide]) -> Iterator[Made]:
     """The rate, how much faster it is, and what a trillion tokens takes."""
     rate = METRICS[RATE].title
-    head = HtmlHead(rate, numeric=True, falling=True)
-    yield head, [figure_cell(one.result, RATE) for one in sides]
+    yield HtmlHead(rate, numeric=True, falling=True), [figure_cell(it.result, RATE) for it in sides]
     by = f"{rate} ÷ that of the first system, computed; a footnote names other GPUs and GBS"
     head = HtmlHead("Against", by, falling=True)
     yield head, [_against(side) for side in sides]
@@ -344,9 +338,11 @@ def _of_rate(title: str, works: Sequence[Work]) -> Markup:
     """The first works of each framework on each system as a table, and the others folded."""
     heading = f"By precision: {METRICS[works[0].rate].title}"
     every = _table(f"{title}: {heading}", works)
-    is_first = list(_is_first(works))
-    others = [row for row, first in zip(every.rows, is_first, strict=True) if not first]
-    shown = replace(every, rows=list(compress(every.rows, is_first))).html
+    pairs = list(zip(works, every.rows, strict=True))
+    by_place = grouped(pairs, lambda pair: _place(pair[0])).values()
+    first = {id(row) for some in by_place for _, row in some[:MOST_WORKS]}
+    others = [row for row in every.rows if id(row) not in first]
+    shown = replace(every, rows=[row for row in every.rows if id(row) in first]).html
     folded = render_text(
         "<details><summary>{{ count|counted('row') }} more</summary>{{ table }}</details>",
         count=len(others),
@@ -354,13 +350,6 @@ def _of_rate(title: str, works: Sequence[Work]) -> Markup:
     )
     name = Markup("<h3>{}</h3>\n").format(heading)
     return joined((name, shown, _note(works), folded if others else ""))
-
-
-def _is_first(works: Iterable[Work]) -> Iterator[bool]:
-    counts: Counter[tuple[str, str]] = Counter()
-    for work in works:
-        counts[_place(work)] += 1
-        yield counts[_place(work)] <= MOST_WORKS
 
 
 def _table(label: str, works: Sequence[Work]) -> HtmlTable:

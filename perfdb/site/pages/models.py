@@ -135,7 +135,14 @@ def _findings(audited: Sequence[Audited]) -> Markup:
     noted = len(audited) - len(objections)
     return render(
         "model_findings",
-        items=[(it, _where(it.result), _entry(it)) for it in objections],
+        items=[
+            (
+                it,
+                _where(it.result),
+                addresses.audit_entry(it.result.framework, it.result.release, it.anchor),
+            )
+            for it in objections
+        ],
         noted=units.counted(noted, "more note" if objections else "note") if noted else "",
         audit=addresses.AUDIT,
     )
@@ -150,11 +157,6 @@ def _where(result: SiteResult) -> str:
         best_results.precision_of(result),
     )
     return ", ".join(filter(None, parts))
-
-
-def _entry(audited: Audited) -> str:
-    result = audited.result
-    return addresses.audit_entry(result.framework, result.release, audited.anchor)
 
 
 def _shape(name: str, lengths: Sequence[int]) -> Markup:

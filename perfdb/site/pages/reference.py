@@ -336,7 +336,7 @@ def systems() -> Markup:
     """Every system of the catalogue."""
     heads = _heads("System", "Name", "GPU", n=("GPUs per node", "NVLink domain", "Memory (GB)"))
     rows = [_system_row(entry) for entry in catalog.systems().values()]
-    return _table("Systems", [*heads, _SOURCE], rows)
+    return plain("Systems", [*heads, _SOURCE], rows)
 
 
 def _system_row(entry: System) -> list[str]:
@@ -359,7 +359,7 @@ def peaks() -> Markup:
         for entry in catalog.systems().values()
         for name, peak in entry.peaks.items()
     ]
-    return _table("Dense peaks", heads, rows)
+    return plain("Dense peaks", heads, rows)
 
 
 def precisions() -> Markup:
@@ -374,7 +374,7 @@ def precisions() -> Markup:
         for entry in catalog.precisions().values()
     ]
     heads = [*_heads("Precision", "Name", "Measured against the peak of"), *_wide("Scaling")]
-    return _table("Precisions", heads, rows)
+    return plain("Precisions", heads, rows)
 
 
 def models() -> Markup:
@@ -384,7 +384,7 @@ def models() -> Markup:
         f"GFLOP per token at {flops.LISTED_AT:,}",
     )  # fmt: skip
     heads = [*_heads("Model", "Name", "Family", n=numbers), _SOURCE]
-    return _table("Models", heads, [_model_row(entry) for entry in catalog.models().values()])
+    return plain("Models", heads, [_model_row(entry) for entry in catalog.models().values()])
 
 
 def _model_row(entry: Model) -> list[str]:
@@ -412,7 +412,7 @@ def metric_list() -> Markup:
         for one in metrics.METRICS.values()
     ]
     heads = [*_heads("Figure", "Field", "Unit", "Better"), *_wide("Meaning", "Formula")]
-    return _table("Metrics", heads, rows)
+    return plain("Metrics", heads, rows)
 
 
 def conventions() -> Markup:
@@ -429,7 +429,7 @@ def conventions() -> Markup:
     ]
     heads = _heads("Convention", "Attention", "Logits", "Used for measured figures")
     heads += _wide("Meaning")
-    return _table("FLOPs conventions", heads, rows)
+    return plain("FLOPs conventions", heads, rows)
 
 
 def formulas() -> Markup:
@@ -439,7 +439,7 @@ def formulas() -> Markup:
         for family, formula in flops.FORMULAS.items()
     ]
     heads = [*_heads("Family"), *_wide("Covers", "Formula of a token's forward pass")]
-    return _table("FLOPs formulas", heads, rows)
+    return plain("FLOPs formulas", heads, rows)
 
 
 def tables_of_schema() -> Markup:
@@ -458,7 +458,7 @@ def _schema_table(table: SchemaTable) -> Markup:
     return render_text(
         '<section id="table-{{ name }}"><h2><code>{{ name }}</code></h2>\n{{ table }}</section>\n',
         name=table.name,
-        table=_table(table.name, heads, rows),
+        table=plain(table.name, heads, rows),
     )
 
 
@@ -475,10 +475,6 @@ def _heads(*titles: str, n: tuple[str, ...] = ()) -> list[HtmlHead]:
 
 def _wide(*titles: str) -> list[HtmlHead]:
     return [HtmlHead(title, wide=True) for title in titles]
-
-
-def _table(label: str, heads: list[HtmlHead], rows: list[list[str]]) -> Markup:
-    return plain(label, heads, rows)
 
 
 TABLES: Final[Mapping[str, Callable[[], Markup]]] = {

@@ -247,7 +247,8 @@ def _archive(frameworks: Mapping[str, Sequence[ReleaseData]]) -> list[Block]:
     ]
     heads = [*_COUNTED, HtmlHead("Container", wide=True)]
     for framework, releases in frameworks.items():
-        newest = _newest([one for one in releases if one.on_gpus] or releases)
+        some = [one for one in releases if one.on_gpus] or releases
+        newest = next((one for one in some if is_numbered(one.release)), some[0])
         rows = []
         for one in releases:
             marks = ["rolling"] if is_rolling(one.release) else []
@@ -256,11 +257,6 @@ def _archive(frameworks: Mapping[str, Sequence[ReleaseData]]) -> list[Block]:
         title = titles.framework(framework)
         made.append(Section(title, [plain(f"Releases of {title}", heads, rows)]))
     return made
-
-
-def _newest(releases: Sequence[ReleaseData]) -> ReleaseData:
-    """The first that has a number; a rolling branch only where none has."""
-    return next((one for one in releases if is_numbered(one.release)), releases[0])
 
 
 _COUNTED: Final = (

@@ -67,12 +67,8 @@ def efficiency_cell(point: SiteResult, series: ScalingSeries, page: str = "") ->
         return HtmlCell(text, sort=share)
     mark = Markup(
         '{}<sup class="perf-mark"><a href="{}#{}" aria-label="why it is above 100 %">*</a></sup>'
-    ).format(text, page, _anchor(series))
+    ).format(text, page, f"{series.anchor}-above")
     return HtmlCell(mark, sort=share)
-
-
-def _anchor(series: ScalingSeries) -> str:
-    return f"{series.anchor}-above"
 
 
 def anomaly_note(series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
@@ -85,9 +81,16 @@ def anomaly_note(series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
         return Markup("")
     counts = ", ".join(f"{one.num_gpus:,}" for one in above)
     first = series.points[0]
+    batch = ["samples per GPU"] if series.scaling == "strong" else []
+    other = ", ".join([*batch, *names(above, first)])
+    why = (
+        f"Not the same at both: {other}."
+        if other
+        else ("The rows state no difference in configuration.")
+    )
     text = (
         f"* Above 100 % at {counts} GPUs: each GPU is faster there than at the smallest scale, "
-        f"{units.counted(first.num_gpus, 'GPU')}. {_different(first, above, series)}"
+        f"{units.counted(first.num_gpus, 'GPU')}. {why}"
     )
     found = [
         (
@@ -102,19 +105,10 @@ def anomaly_note(series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
         "{% if found %} The audit's findings: {% for gpus, entry in found %}"
         '<a href="{{ entry }}">{{ gpus }}</a>{% if not loop.last %}, {% endif %}{% endfor %}.'
         "{% endif %}</p>\n",
-        anchor=_anchor(series),
+        anchor=f"{series.anchor}-above",
         text=text,
         found=found,
     )
-
-
-def _different(first: SiteResult, above: Sequence[SiteResult], series: ScalingSeries) -> str:
-    """What the rows state that is not the same at the smallest scale."""
-    batch = ["samples per GPU"] if series.scaling == "strong" else []
-    found = [*batch, *names(above, first)]
-    if not found:
-        return "The rows state no difference in configuration."
-    return f"Not the same at both: {', '.join(found)}."
 
 
 BASELINE: Final = 80.0
@@ -305,7 +299,11 @@ def _series_table(title: str, series: ScalingSeries, audited: Mapping[int, str])
     same = _the_same(series.points)
     made = table(
         f"{title}: {series.title}",
-        [(head, cells) for head, cells in every if _says_something(cells)],
+        [
+            (head, cells)
+            for head, cells in every
+            if any(it.content != units.UNKNOWN for it in cells)
+        ],
         ids=[f"{series.anchor}-{point.num_gpus}" for point in series.points],
         notes=[(*same, *_counted_by(point, series.rate)) for point in series.points],
     )
@@ -319,10 +317,6 @@ def _series_table(title: str, series: ScalingSeries, audited: Mapping[int, str])
         above=above,
         left_out=left_out,
     )
-
-
-def _says_something(cells: Iterable[HtmlCell]) -> bool:
-    return any(cell.content != units.UNKNOWN for cell in cells)
 
 
 def _figures(series: ScalingSeries) -> list[Made]:

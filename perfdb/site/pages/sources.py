@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from io import StringIO
 from pathlib import PurePosixPath
@@ -38,7 +37,7 @@ def pages(data: SiteData) -> Iterator[Page]:
     every = (result for result in (*data.results, *repeats) if not result.is_measured)
     rows = grouped(every, lambda result: result.source_sha256)
     for states in grouped(data.sources, lambda source: source.path).values():
-        *earlier, newest = sorted(states, key=_when)
+        *earlier, newest = sorted(states, key=lambda it: (it.read_at is not None, it.read_at))
         of_earlier = tuple((_state(it), len(rows.get(it.sha256, ()))) for it in earlier)
         yield _page(newest, rows.get(newest.sha256, ()), corrected, of_earlier)
         for one in earlier:
@@ -60,10 +59,6 @@ def _page(
     own = {number: text for number, text in corrected.items() if number in numbers}
     body = partial(_source, source, tuple(results), own, others)
     return Page(addresses.of_source(source.sha256), title, f"{title}, line by line{read}.", body)
-
-
-def _when(source: SourceData) -> tuple[bool, datetime | None]:
-    return source.read_at is not None, source.read_at
 
 
 def _state(source: SourceData) -> Link:
@@ -133,6 +128,9 @@ def _lines(result: SiteResult, corrected: str) -> Lines:
     to_line = Markup('<a href="#L{}">{}</a>').format(result.source_line or 1, line)
     printed = " · ".join(f"{name} {text}" for name, text in result.raw.items() if text)
     steps = f"{result.num_steps:,}" if result.num_steps else "the page does not say how many"
+    tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
+    table = f"{release_title(result.framework, result.release)}, {result.system_title}"
+    changelog = link("changelog", addresses.CHANGELOG)
     known: list[tuple[str, str]] = [
         ("Figures", joined(("as published, on ", to_line))),
         ("As printed", printed),
@@ -144,18 +142,7 @@ def _lines(result: SiteResult, corrected: str) -> Lines:
         *(("Note", note) for note in result.note_texts),
         ("Recipe", joined((_NO_RECIPE, link("the recipes", addresses.RECIPES)))),
         ("Audit", flag_mark(result) or "no error and no warning"),
-        ("Table", _table(result)),
-        ("Earlier", _earlier(corrected) if corrected else ""),
+        ("Table", Markup('<a href="{}">{}</a>').format(tab, table)),
+        ("Earlier", joined((corrected, "; see the ", changelog)) if corrected else ""),
     ]
     return [(name, text) for name, text in known if text]
-
-
-def _table(result: SiteResult) -> Markup:
-    name = f"{release_title(result.framework, result.release)}, {result.system_title}"
-    tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
-    return Markup('<a href="{}">{}</a>').format(tab, name)
-
-
-def _earlier(corrected: str) -> Markup:
-    changelog = link("changelog", addresses.CHANGELOG)
-    return joined((corrected, "; see the ", changelog))

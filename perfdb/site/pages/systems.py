@@ -1,6 +1,6 @@
 """The pages of systems: specification, best figures, results; and what pages of models share."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -74,23 +74,18 @@ def pages(data: SiteData) -> Iterator[Page]:
         Subject(
             name,
             addresses.of_system(name),
-            _title(name, on_system[name][0]),
-            tuple(on_system[name]),
+            entry.title if (entry := catalog.systems().get(name)) else some[0].system_title,
+            tuple(some),
             tuple(
                 Link(release_title(one.framework, one.release), one.document)
                 for one in scaling.get(name, ())
             ),
         )
-        for name in sorted(on_system, key=system_order)
+        for name, some in sorted(on_system.items(), key=lambda it: system_order(it[0]))
     ]
     yield list_page(addresses.SYSTEMS, "system", systems, partial(_index, tuple(systems)))
     for one in systems:
         yield Page(one.document, one.title, one.about, partial(_system, one))
-
-
-def _title(name: str, result: SiteResult) -> str:
-    entry = catalog.systems().get(name)
-    return entry.title if entry else result.system_title
 
 
 def results_by(
@@ -154,7 +149,8 @@ def _index(systems: Sequence[Subject]) -> list[Block]:
         )
         for it in systems
     ]
-    left = _without_results({it.name for it in systems})
+    names = {it.name for it in systems}
+    left = [system.title for name, system in catalog.systems().items() if name not in names]
     missing = f" No results yet: {', '.join(left)}." if left else ""
     return [
         paragraph(f"Every system that the store has results on.{missing}"),
@@ -162,11 +158,6 @@ def _index(systems: Sequence[Subject]) -> list[Block]:
             "System", "Models", systems, [(top, highest), *_hardware(systems)], lambda it: it.model
         ),
     ]
-
-
-def _without_results(names: Container[str]) -> list[str]:
-    """The systems of the catalog that the store has nothing on, for who looks for them."""
-    return [system.title for name, system in catalog.systems().items() if name not in names]
 
 
 def _hardware(systems: Sequence[Subject]) -> Iterator[Made]:
