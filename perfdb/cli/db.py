@@ -5,6 +5,9 @@ from functools import partial
 import click
 
 from perfdb.cli.options import db_option, json_option, print_json, progress_bar
+from perfdb.db import migrate, session
+from perfdb.db.session import store_url
+from perfdb.db.transfer import transfer
 from perfdb.units import counted
 
 
@@ -20,9 +23,6 @@ def upgrade(db: str | None) -> None:
 
     Where there is no store it is made.
     """
-    from perfdb.db import migrate
-    from perfdb.db.session import store_url
-
     url = store_url(db)
     migrate.upgrade(url)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url)}")
@@ -37,9 +37,6 @@ def downgrade(revision: str, db: str | None) -> None:
     It is the number of a schema such as 0001, -1 for one step, or base for an empty store. What
     that schema has no room for is dropped, and named.
     """
-    from perfdb.db import migrate
-    from perfdb.db.session import store_url
-
     url = store_url(db)
     dropped = migrate.downgrade(url, revision)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url) or 'none'}")
@@ -55,9 +52,6 @@ def downgrade(revision: str, db: str | None) -> None:
 @json_option
 def current(db: str | None, *, as_json: bool) -> None:
     """Print the store's schema, and the newest there is."""
-    from perfdb.db import migrate, session
-    from perfdb.db.session import store_url
-
     found = migrate.current(store_url(db))
     if as_json:
         print_json({"schema": found, "newest": session.HEAD})
@@ -72,9 +66,6 @@ def check(db: str | None) -> int:
 
     Exits with 1 if they differ.
     """
-    from perfdb.db import migrate, session
-    from perfdb.db.session import store_url
-
     url = store_url(db)
     with session.reading_current(url):
         differences = migrate.differences(url)
@@ -95,9 +86,6 @@ def copy(target: str, db: str | None) -> None:
     withdrawn, recomputed and stated by hand. Make URL with `perfdb db upgrade --db URL` before. It
     is one transaction: all of it is copied, or nothing.
     """
-    from perfdb.db.session import store_url
-    from perfdb.db.transfer import transfer
-
     source, into = store_url(db), store_url(target)
     with progress_bar() as progress:
         copied = transfer(

@@ -1,16 +1,19 @@
 """`perfdb recompute`: the figures of measured results, again from their stored steps."""
 
-from typing import TYPE_CHECKING
-
 import click
 
+from perfdb import aggregation
 from perfdb.cli import options
+from perfdb.compare.read import release_ids
+from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic
+from perfdb.flops import CONVENTIONS
+from perfdb.queries.scope import Only, Scope
 from perfdb.units import UNKNOWN, significant
-
-if TYPE_CHECKING:
-    from perfdb.verify.recompute import Changed, RecomputeReport
-    from perfdb.verify.stored import StoredRun
+from perfdb.verify import recompute as recomputing
+from perfdb.verify.figures import Asked
+from perfdb.verify.recompute import Changed, RecomputeReport
+from perfdb.verify.stored import StoredRun
 
 SHORT = {
     "step_time_s": "step time (s)",
@@ -53,14 +56,6 @@ def recompute(
     skipped most steps in it, is named and keeps its figures; the exit code is then 1. Published
     figures are never changed. It is one transaction: all of it happens, or nothing.
     """
-    from perfdb import aggregation
-    from perfdb.compare.read import release_ids
-    from perfdb.db.session import reading_current, store_url
-    from perfdb.flops import CONVENTIONS
-    from perfdb.queries.scope import Only, Scope
-    from perfdb.verify import recompute as recomputing
-    from perfdb.verify.figures import Asked
-
     asked = Asked(
         aggregation.named(window) if window else None,
         CONVENTIONS[convention] if convention else None,
@@ -77,7 +72,7 @@ def recompute(
     return 1 if report.left else 0
 
 
-def _document(report: "RecomputeReport", *, dry_run: bool) -> dict[str, object]:
+def _document(report: RecomputeReport, *, dry_run: bool) -> dict[str, object]:
     changes = [
         {
             **_identity(one.stored),
@@ -96,7 +91,7 @@ def _document(report: "RecomputeReport", *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _identity(stored: "StoredRun") -> dict[str, object]:
+def _identity(stored: StoredRun) -> dict[str, object]:
     result = stored.result
     return {
         "run_id": stored.run_id,
@@ -107,7 +102,7 @@ def _identity(stored: "StoredRun") -> dict[str, object]:
     }
 
 
-def _print(report: "RecomputeReport", *, dry_run: bool) -> None:
+def _print(report: RecomputeReport, *, dry_run: bool) -> None:
     word = "would change" if dry_run else "changed"
     if report.changed:
         columns = ("Release", "System", "Run", "Before → after")
@@ -121,7 +116,7 @@ def _print(report: "RecomputeReport", *, dry_run: bool) -> None:
         click.echo("nothing to recompute: no measured result there", err=True)
 
 
-def _row(one: "Changed") -> tuple[str, ...]:
+def _row(one: Changed) -> tuple[str, ...]:
     lines = [
         f"{short} {_text(one.changes[name].before)} → {_text(one.changes[name].after)}"
         for name, short in SHORT.items()

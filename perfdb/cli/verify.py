@@ -1,15 +1,14 @@
 """`perfdb verify`: prove that the store's figures follow from what it keeps."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from perfdb import verify as verifying
 from perfdb.cli import options
+from perfdb.db.session import store_url
 from perfdb.units import counted
-
-if TYPE_CHECKING:
-    from perfdb.verify import Verified
+from perfdb.verify import Verified
 
 MANY = 1_000
 """From so many things on that a check looks at, its progress is worth showing."""
@@ -33,9 +32,6 @@ def verify(db: str | None, *, as_json: bool) -> int:
 
     Nothing is written. Exits with 1 if anything is wrong, after saying all of it.
     """
-    from perfdb import verify as verifying
-    from perfdb.db.session import store_url
-
     with options.progress_bar(quiet=as_json) as progress:
 
         def watched(check: str, count: int) -> Callable[[], None]:
@@ -55,7 +51,7 @@ def verify(db: str | None, *, as_json: bool) -> int:
     return 1 if any(one.faults for one in found) else 0
 
 
-def _print(found: "Sequence[Verified]") -> None:
+def _print(found: Sequence[Verified]) -> None:
     columns = ("Check", "Looked at", "Passed over", "Faults")
     rows = [(one.check, one.count, len(one.passed_over), len(one.faults)) for one in found]
     options.print_table("Verified", columns, rows)
