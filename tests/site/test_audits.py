@@ -9,7 +9,7 @@ from perfdb.record import Finding, Severity
 from perfdb.site.data import Audited
 from perfdb.site.page import Page
 from perfdb.site.pages import audits
-from tests.site.samples import EVIL, finding, result, row, site_data, soup, table, words
+from tests.site.samples import EVIL, finding, row, site_data, soup, table, words
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
@@ -93,25 +93,6 @@ def test_of_very_many_findings_the_gravest_are_listed_and_the_others_counted() -
     assert len(shown.select("table.perf")[1].select("tbody tr")) == audits.MOST_OBJECTIONS
     assert "On the pages of their releases: 50 more." in words(shown)
     assert len(entries(soup(page))) == 150
-
-
-def test_entries_have_headings_of_their_own() -> None:
-    works: tuple[dict[str, object], ...] = (
-        {}, {"precision": "bf16"}, {"precision": "bf16", "variant": "nemo"},
-        {"tensor_parallel": 2}, {"source_line": 75},
-    )  # fmt: skip
-    known = [audited(str(n), finding(), **work) for n, work in enumerate(works)]
-    _, page = pages_of(*known).values()
-    titles = [words(title) for title in soup(page).select("h2")]
-    assert len(set(titles)) == len(works)
-    assert any(title.endswith("line 75") for title in titles)
-
-
-def test_an_entry_of_a_measured_result_leads_to_its_run() -> None:
-    one = Audited(result=result(), anchor="result-0", findings=(finding(),))
-    _, page = pages_of(one).values()
-    link = soup(page).select("p.perf-entry-source a")[0]
-    assert (words(link), link["href"]) == ("run run-1", "perfdb:runs/run-1")
 
 
 def test_findings_full_of_markup_print_as_text() -> None:

@@ -151,14 +151,6 @@ def test_a_line_leads_to_its_page_where_the_site_has_that_state() -> None:
     assert [link for link in links if "#L" in link] == [f"perfdb:sources/{HASH[:16]}#L9"]
 
 
-def test_what_changes_a_figure_is_apart_from_what_is_new() -> None:
-    added = revision(key="b", created_at=LATER + timedelta(days=1))
-    page = shown([*revised({}, {"tokens_per_sec_per_gpu": 13.0, "raw": {RATE: "13"}}), added])
-    text = words(page)
-    assert text.index(f"{RATE}: 12 → 13") < text.index("2026-03-06 05:06")
-    assert table(page)
-
-
 GONE = "performance/nemo/25.04"
 SOURCE = f"sources/{HASH[:16]}"
 

@@ -50,14 +50,6 @@ def test_ratios_are_those_of_the_published_totals() -> None:
     assert "tokens/s of all GPUs ÷ GPUs" in words(shown)
 
 
-def test_precisions_are_in_the_order_of_the_catalog_after_bf16() -> None:
-    names = ("other", "nvfp4", "fp8_mx", "fp32")
-    [line] = table(by_precision(result(), *(result(precision=name) for name in names)))
-    titles = ("FP32", "FP8-MX", "NVFP4", "other")
-    wanted = ["BF16", *(head for one in titles for head in (one, f"{one} ÷ BF16"))]
-    assert list(line)[2 : 2 + len(wanted)] == wanted
-
-
 @pytest.mark.parametrize(
     "results",
     [

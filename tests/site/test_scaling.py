@@ -45,17 +45,6 @@ def test_efficiency_and_days_follow_from_the_published_totals() -> None:
     assert words(shown.select_one("p.perf-notes")) == "All rows: FSDP off."
 
 
-def test_the_list_leads_to_each_series_with_the_efficiency_at_its_end() -> None:
-    index, page = scaling.pages(site_data(nemotron4()))
-    [line] = table(soup(index))
-    assert line["GPUs"] == "16 to 2,048"
-    assert line["Efficiency at the largest"] == "95.7%"
-    [link] = soup(index).select("th a")
-    [heading] = soup(page).select("h3")
-    assert link["href"] == f"perfdb:{page.name}#{heading['id']}"
-    assert page.name == "scaling/nemo/unattributed/dgx-h100"
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -73,16 +62,6 @@ def test_a_row_with_open_errors_is_counted() -> None:
     shown = page_of(result(), result(num_gpus=16), wrong)
     assert [line["GPUs"] for line in table(shown)] == ["8", "16"]
     assert "1 row with open errors is left out." in words(shown)
-
-
-def test_the_number_of_nodes_in_a_name_is_not_other_work() -> None:
-    """AutoModel's page calls a row on 16 GPUs '2-node'; 984.85 of 1,091.85 are 90.2 %."""
-    same = {"global_batch_size": 32}
-    one = row(**same, num_gpus=8, tokens_per_sec_per_gpu=1091.85)
-    two = row(**same, num_gpus=16, tokens_per_sec_per_gpu=984.85, qualifiers="2-node")
-    other = row(**same, num_gpus=32, tokens_per_sec_per_gpu=900.0, qualifiers="dropless")
-    shown = table(page_of(one, two, other))
-    assert [line["Efficiency"] for line in shown] == ["100.0%", "90.2%"]
 
 
 def test_of_several_configurations_the_fastest_is_shown_and_what_differs_has_a_column() -> None:
@@ -129,11 +108,6 @@ def test_rounding_alone_is_not_above_100_percent(
         for gpus, rate in zip((8, 16), rates, strict=True)
     ]
     assert bool(page_of(*results).select("p[id$='-above']")) == is_marked
-
-
-def test_a_store_without_scales_reports_so() -> None:
-    [index] = scaling.pages(site_data([result()]))
-    assert "no work at two or more numbers of GPUs" in words(soup(index).p)
 
 
 SIZES = st.tuples(st.integers(1, 64), st.integers(1, 256), st.floats(1, 1e6))

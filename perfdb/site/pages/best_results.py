@@ -147,7 +147,10 @@ def chart(
     label = (first, *differing(details(metric), stating), *others)
     ranked = _ranked(stating, label, metric)
     if len(ranked) < 2:
-        return note("" if clean else _all_wrong(len(newest)))
+        why = (
+            f"No bars are drawn: all {len(newest):,} rows of the newest releases have open errors."
+        )
+        return note(why if len(newest) > 1 and not clean else "")
     drawn = ranked[: charts.MOST_BARS]
     shown = [result for _, result in drawn]
     below = note(
@@ -170,12 +173,6 @@ def _ranked(
     """The highest result of each label, the highest of them first."""
     best = best_of_each(results, metric.name, lambda one: tuple(part.of(one) for part in parts))
     return sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
-
-
-def _all_wrong(count: int) -> str:
-    """Why there is no chart; empty where one row, or none, would make no chart anyway."""
-    why = f"No bars are drawn: all {count:,} rows of the newest releases have open errors."
-    return why if count > 1 else ""
 
 
 def _without(metric: Metric, count: int) -> str:

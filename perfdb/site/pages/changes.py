@@ -203,21 +203,19 @@ def _index(outcomes: Sequence[Outcome], alone: Sequence[str], any_results: bool)
         HtmlHead("After"),
         *(HtmlHead(name, numeric=True) for name in names),
     ]
-    rows = list(map(_index_row, outcomes))
+    # by its title: a version alone would be sorted as a number, 0.10 before 0.9
+    rows: list[list[HtmlCell | str]] = [
+        [
+            link(titles.framework(name), document),
+            *(HtmlCell(short_hash(it), sort=release_title(name, it)) for it in (before, after)),
+            *(f"{count:,}" for count in counts),
+        ]
+        for name, before, after, document, counts in outcomes
+    ]
     return [
         paragraph(f"{WHAT}; a rolling branch, such as main, against the newest release."),
         plain("Changes", heads, rows) if rows else Markup(""),
         joined(map(paragraph, alone)),
-    ]
-
-
-def _index_row(outcome: Outcome) -> list[HtmlCell | str]:
-    framework, before, after, document, counts = outcome
-    # by its title: a version alone would be sorted as a number, 0.10 before 0.9
-    return [
-        link(titles.framework(framework), document),
-        *(HtmlCell(short_hash(it), sort=release_title(framework, it)) for it in (before, after)),
-        *(f"{count:,}" for count in counts),
     ]
 
 

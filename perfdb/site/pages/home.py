@@ -1,7 +1,7 @@
 """The landing page: the newest release of each framework, what changed in it, the latest runs."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Comparison, Match, Side, Verdict, report
+from perfdb.compare import Comparison, Match, Verdict, report
 from perfdb.groups import grouped
 from perfdb.site import addresses, columns
 from perfdb.site.cells import FLOPS, figure_text, work
@@ -163,8 +163,10 @@ def _changes(pair: ReleasePair) -> Iterator[str]:
         some = f"{len(disagreements):,} of {len(found.matched):,} matched"
         yield f"TFLOP/s disagree in {some}: {one.work}: {one.text}"
     yield from _extremes(found)
-    before = _models([*(match.a for match in found.matched), *found.only_a])
-    after = _models([*(match.b for match in found.matched), *found.only_b])
+    sides = [*(match.a for match in found.matched), *found.only_a]
+    before = {side.shown.model_title for side in sides}
+    sides = [*(match.b for match in found.matched), *found.only_b]
+    after = {side.shown.model_title for side in sides}
     for name, models in (("new", after - before), ("no longer there", before - after)):
         if models:
             yield f"{name}: {', '.join(sorted(models))}"
@@ -178,11 +180,6 @@ def _extremes(found: Comparison) -> Iterator[str]:
     works = report.told_apart(names, [*known.values()])
     for (name, most), work_ in zip(known.items(), works, strict=True):
         yield f"{name}: {signed(change_of(most))} {UNITS[most.metric]}, {work_}"
-
-
-def _models(sides: Iterable[Side]) -> set[str]:
-    """The titles of the models that sides are of."""
-    return {side.shown.model_title for side in sides}
 
 
 def _extreme(found: Comparison, verdict: Verdict) -> Match | None:

@@ -77,6 +77,10 @@ def _derived(result: SiteResult) -> list[FigureLine]:
     """Each metric as tables print it, and its formula with this run's numbers."""
     tokens, flops = result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu
     per_token = flops / tokens * 1e3 if flops and tokens else None
+    no_flops = "no tokens/s/GPU" if tokens is None else "no formula for this model and task"
+    no_peak = "no peak for this system and precision"
+    if result.precision is None:
+        no_peak = "the precision is not stated"
     shown = {name: formatted(column, getattr(result, name)) for name, column in FIGURES.items()}
     numbers = {
         "step_time_s": f"median of {result.num_steps} steps: {result.window}",
@@ -86,27 +90,17 @@ def _derived(result: SiteResult) -> list[FigureLine]:
         ),
         "model_tflops_per_sec_per_gpu": (
             f"{units.significant(per_token)} GFLOP per token, convention "
-            f"{result.flops_convention}" if per_token else _no_flops(result)
+            f"{result.flops_convention}" if per_token else no_flops
         ),
         "mfu": (
             f"{shown[FLOPS]} ÷ {result.peak_tflops:,g}"
-            if result.peak_tflops else _no_peak(result)
+            if result.peak_tflops else no_peak
         ),
     }  # fmt: skip
     return [
         (METRICS[name].title, shown[name], METRICS[name].formula, text)
         for name, text in numbers.items()
     ]
-
-
-def _no_flops(result: SiteResult) -> str:
-    known = result.tokens_per_sec_per_gpu is not None
-    return "no formula for this model and task" if known else "no tokens/s/GPU"
-
-
-def _no_peak(result: SiteResult) -> str:
-    stated = result.precision is not None
-    return "no peak for this system and precision" if stated else "the precision is not stated"
 
 
 def _spread(result: SiteResult) -> Iterator[FigureLine]:
