@@ -239,7 +239,7 @@ def site(shell: Shell) -> Files:
         name = address.removesuffix(".html").replace("/", "-")
         yield (
             f"site/{name}.txt",
-            [re.sub(r"^TODAY( \||–)[ \d:]*(?= \|)", "TODAY", one) for one in tables],
+            [re.sub(r"^TODAY( \||–)[ \d:–]*(?= \|)", "TODAY", one) for one in tables],
         )
         yield f"site/{name}.words.txt", hashed(prose) if address.startswith(FILES) else prose
         links += [f"{address}: {link}" for link in leads]
