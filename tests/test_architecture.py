@@ -121,3 +121,32 @@ def test_every_export_format_is_named_where_people_look_for_it() -> None:
         assert name in (export.help or "").lower()
         assert f"`{name}`" in guide
     assert tuple(FORMATS) == STYLES
+
+
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+RIDDLES = (
+    "twice halves told mended picked uneven instead begun back spoken shelf beside said sayer "
+    "emitted judged trended ingested reviewed fresh superlinear thing stuff"
+).split()
+"""Names that need their docstring to be understood."""
+
+
+def test_each_class_has_one_name_and_no_name_is_a_riddle() -> None:
+    classes = [
+        node.name
+        for path in MODULES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    words = {word for path in MODULES for word in path.stem.split("_")}
+    words |= {word.lower() for name in classes for word in re.findall(r"[A-Z][a-z]+", name)}
+    assert [] == sorted({name for name in classes if classes.count(name) > 1})
+    assert set() == words & set(RIDDLES)
+
+
+@pytest.mark.parametrize("name", ["Case", "Result", "Run", "Step", "Finding", "Note", "Diagnostic"])
+def test_the_glossary_has_the_types_that_travel(name: str) -> None:
+    definitions = GLOSSARY.split("```{glossary}")[1].split("```")[0]
+    terms = re.findall(r"^(\w.*)$", definitions, re.M)
+    assert name in terms
+    assert terms == sorted(terms)
