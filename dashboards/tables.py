@@ -17,7 +17,7 @@ from perfdb import stated
 from perfdb.compare import report as digits
 from perfdb.compare.report import SHORT, Printed, decimals
 from perfdb.metrics import METRICS, Metric
-from perfdb.stated import FOLLOWING, Stated
+from perfdb.stated import FOLLOWING, FigureInputs
 from perfdb.units import UNKNOWN
 
 GREY = "#808080"
@@ -278,7 +278,7 @@ def column(metric: str) -> str:
 
 def followed(results: pd.DataFrame) -> pd.DataFrame:
     """The results with a column of computed figures for each metric that can follow from others."""
-    rows = [Stated.model_validate(row) for row in data.records(results)]
+    rows = [FigureInputs.model_validate(row) for row in data.records(results)]
     return results.assign(
         **{
             column(metric): pd.array(

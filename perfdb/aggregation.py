@@ -99,7 +99,7 @@ def skip_warmup(count: int) -> Window:
 
 
 @dataclass(frozen=True)
-class Rule:
+class WindowRule:
     """A kind of window: how it is made, and the numbers that it takes."""
 
     make: Callable[..., Window]
@@ -110,11 +110,11 @@ class Rule:
         return f"{name}({','.join(self.takes)})" if self.takes else name
 
 
-RULES: dict[str, Rule] = {
-    "last": Rule(last),
-    "last_n": Rule(last_n, ("N",)),
-    "window": Rule(between, ("FIRST", "LAST")),
-    "skip_warmup": Rule(skip_warmup, ("N",)),
+RULES: dict[str, WindowRule] = {
+    "last": WindowRule(last),
+    "last_n": WindowRule(last_n, ("N",)),
+    "window": WindowRule(between, ("FIRST", "LAST")),
+    "skip_warmup": WindowRule(skip_warmup, ("N",)),
 }
 
 _WRITTEN = re.compile(r"(\w+)(?:\((\d{1,18}(?:\s*,\s*\d{1,18})*)\))?")

@@ -17,7 +17,7 @@ LAST_VERIFIED: Final = "last_verified"
 """Among a result's `extras`: the date at which its file says that it was verified."""
 
 
-class Stated(Frozen):
+class FigureInputs(Frozen):
     """The part of a row of `perfdb.queries.results.current` that figures follow from."""
 
     model_config = ConfigDict(extra="ignore")
@@ -42,13 +42,13 @@ class Stated(Frozen):
         return self.origin == Origin.MEASURED
 
 
-def figure(result: Stated | Result, metric: str) -> float | None:
+def figure(result: FigureInputs | Result, metric: str) -> float | None:
     """The value of a metric, stated or else computed; None where it is unknown or withheld."""
     known = _stated(result, metric)
     return computed(result, metric) if known is None else known
 
 
-def computed(result: Stated | Result, metric: str) -> float | None:
+def computed(result: FigureInputs | Result, metric: str) -> float | None:
     """The value of a metric that is not stated and follows from what is; else None.
 
     Tokens/s/GPU follow from the whole job, MFU from TFLOP/s/GPU and the dense peak. What is unknown
@@ -60,17 +60,17 @@ def computed(result: Stated | Result, metric: str) -> float | None:
     return None if result.is_measured or result.withheld is not None else follows(result)
 
 
-def is_computed(result: Stated | Result, metric: str) -> bool:
+def is_computed(result: FigureInputs | Result, metric: str) -> bool:
     """Whether a figure follows from others that are stated and is not stated itself."""
     return computed(result, metric) is not None
 
 
-def _stated(result: Stated | Result, metric: str) -> float | None:
+def _stated(result: FigureInputs | Result, metric: str) -> float | None:
     value: float | None = getattr(result, metric)
     return value if value is not None and value > 0 and result.withheld is None else None
 
 
-def _rate(result: Stated | Result) -> float | None:
+def _rate(result: FigureInputs | Result) -> float | None:
     if result.tokens_per_sec:
         return result.tokens_per_sec / result.num_gpus
     if result.step_time_s:
@@ -80,13 +80,16 @@ def _rate(result: Stated | Result) -> float | None:
     return None
 
 
-def _mfu(result: Stated | Result) -> float | None:
+def _mfu(result: FigureInputs | Result) -> float | None:
     flops = _stated(result, "model_tflops_per_sec_per_gpu")
     peak = catalog.peak(result.system, result.precision)
     return metrics.mfu(flops, peak.tflops) if flops and peak else None
 
 
-FOLLOWING: Final[Mapping[str, Callable[[Stated | Result], float | None]]] = {RATE: _rate, MFU: _mfu}
+FOLLOWING: Final[Mapping[str, Callable[[FigureInputs | Result], float | None]]] = {
+    RATE: _rate,
+    MFU: _mfu,
+}
 """What follows from figures that are stated."""
 
 

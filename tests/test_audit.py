@@ -15,7 +15,7 @@ from sqlalchemy import URL
 
 from perfdb import catalog
 from perfdb.audit import check, documents, interval, report
-from perfdb.audit.base import Release
+from perfdb.audit.base import ReleaseRows
 from perfdb.audit.check import RULES, audit
 from perfdb.db.session import reading
 from perfdb.ingest import Options, ingest
@@ -70,7 +70,7 @@ def examples(kind: str) -> list[Any]:
     ]
 
 
-def release_of(worked: dict[str, Any], example: dict[str, Any]) -> Release:
+def release_of(worked: dict[str, Any], example: dict[str, Any]) -> ReleaseRows:
     """The rows of an example, and what other pages print of each."""
     common = [worked["common"] | {"source_line": n} for n in range(len(example["rows"]))]
     fields = [one | row for one, row in zip(common, example["rows"], strict=True)]
@@ -80,7 +80,7 @@ def release_of(worked: dict[str, Any], example: dict[str, Any]) -> Release:
         for n, row in enumerate(fields, start=1)
         if ELSEWHERE in row
     }
-    return Release(rows, others)
+    return ReleaseRows(rows, others)
 
 
 def test_every_rule_has_examples() -> None:
@@ -91,7 +91,7 @@ def test_every_rule_has_examples() -> None:
 
 @pytest.mark.parametrize(("rule", "release", "example"), examples("bad"))
 def test_a_rule_finds_what_is_wrong_and_what_would_be_right(
-    rule: str, release: Release, example: dict[str, Any]
+    rule: str, release: ReleaseRows, example: dict[str, Any]
 ) -> None:
     """Severity, expected, found and suggestion as worked out by hand, on the right row."""
     found = list(RULES[rule].check(release))
@@ -120,7 +120,7 @@ def listed(value: object) -> object:
 
 @pytest.mark.parametrize(("rule", "release", "example"), examples("good"))
 def test_a_rule_is_silent_where_nothing_is_wrong(
-    rule: str, release: Release, example: dict[str, Any]
+    rule: str, release: ReleaseRows, example: dict[str, Any]
 ) -> None:
     assert [] == [it.message for it in RULES[rule].check(release)], example["says"]
 
@@ -166,7 +166,7 @@ def test_a_message_names_models_systems_precisions_and_tasks_as_tables_do() -> N
             result(**common | {"model": model, "precision": "fp8_cs"}),
             result(**common | {"model": model, "tokens_per_sec_per_gpu": 1000.0}),
         ]
-        [remark] = RULES["faster_precision"].check(Release(rows))
+        [remark] = RULES["faster_precision"].check(ReleaseRows(rows))
         assert (
             f"{title} (2-node) LoRA on DGX-H100 is slower in FP8-CS than in BF16: "
             "900.0 against 1,000 on 8 GPUs"
@@ -182,7 +182,7 @@ def test_a_right_row_is_not_called_slow_for_the_doubled_rate_of_another() -> Non
     fp8 = {"tokens_per_sec_per_gpu": 10038.0, "model_tflops_per_sec_per_gpu": 516.7}
     rows = [result(**bf16), result(**fp8, precision="fp8_cs")]
     assert ["tokens_per_sec_per_gpu"] == [it.fields[0] for it in audit(rows)]
-    assert [] == list(RULES["faster_precision"].check(Release(rows)))
+    assert [] == list(RULES["faster_precision"].check(ReleaseRows(rows)))
 
 
 def test_a_tokens_rate_from_rounded_samples_has_the_room_of_half_a_sample() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from perfdb.audit import review
-from perfdb.audit.base import Release
+from perfdb.audit.base import ReleaseRows
 from perfdb.audit.check import RULES, audit
 from perfdb.errors import InputError
 from perfdb.record import Result
@@ -21,7 +21,9 @@ def entries(path: Path) -> tuple[review.Entry, ...]:
 def test_an_acknowledged_finding_says_by_whom_and_why() -> None:
     row = result(model="mixtral-8x22b", framework="nemo", release="25.04", global_batch_size=1,
                  micro_batch_size=64)  # fmt: skip
-    (found,) = review.explained(RULES["micro_batch"].check(Release([row])), entries(ACKNOWLEDGED))
+    (found,) = review.explained(
+        RULES["micro_batch"].check(ReleaseRows([row])), entries(ACKNOWLEDGED)
+    )
     assert "the page swaps the two columns (A. Person, 2026-01-31)" == found.acknowledged
     assert not found.is_open_error
 

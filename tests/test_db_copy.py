@@ -192,7 +192,7 @@ def test_both_stores_answer_alike(
 def made(url: URL, folder: Path) -> dict[str, bytes]:
     """The pages of the site, their data and their downloads."""
     folder.mkdir()
-    files = build.everything(SiteLayout(folder), build_cache.Options(address(url), None))
+    files = build.everything(SiteLayout(folder), build_cache.BuildOptions(address(url), None))
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

@@ -22,7 +22,7 @@ from perfdb.queries.changes import all_revisions
 from perfdb.queries.results import FIELD_COLUMNS
 from perfdb.site.data import ResultRevision
 from perfdb.site.pages import revisions
-from perfdb.stated import Stated
+from perfdb.stated import FigureInputs
 from perfdb.verify import stored as verify_stored
 from perfdb.verify.figures import RECOMPUTED
 
@@ -187,7 +187,7 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/verify/stored.py", verify_stored._COLUMNS),
         ("perfdb/export/results.py", STORED),
         ("perfdb/record.py", {one.name for one in dataclasses.fields(record.Result)}),
-        ("perfdb/stated.py", Stated.model_fields),
+        ("perfdb/stated.py", FigureInputs.model_fields),
         ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
         ("perfdb/site/data.py", ResultRevision.__dataclass_fields__),
         ("perfdb/site/pages/revisions.py", revisions.FIGURES),

@@ -2,10 +2,10 @@
 
 import pytest
 
-from perfdb.stated import MFU, RATE, Stated, computed, figure, is_computed
+from perfdb.stated import MFU, RATE, FigureInputs, computed, figure, is_computed
 
 
-def result(**changed: object) -> Stated:
+def result(**changed: object) -> FigureInputs:
     """A published row of 8 GPUs: 128 × 8,192 tokens in 4 s, and half an H100's 989 TFLOP/s."""
     fields: dict[str, object] = {
         "system": "dgx-h100",
@@ -17,7 +17,7 @@ def result(**changed: object) -> Stated:
         "model_tflops_per_sec_per_gpu": 494.5,
         "origin": "published",
     }
-    return Stated.model_validate(fields | changed)
+    return FigureInputs.model_validate(fields | changed)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,9 @@ def result(**changed: object) -> Stated:
         (result(withheld="out of memory"), None, None),
     ],
 )
-def test_what_is_not_stated_may_follow(row: Stated, rate: float | None, mfu: float | None) -> None:
+def test_what_is_not_stated_may_follow(
+    row: FigureInputs, rate: float | None, mfu: float | None
+) -> None:
     """Tokens/s/GPU from the whole job, MFU from TFLOP/s and the dense peak; never of a run."""
     for metric, expected in ((RATE, rate), (MFU, mfu)):
         assert expected == computed(row, metric) == figure(row, metric)

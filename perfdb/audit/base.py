@@ -19,7 +19,7 @@ SMALL, LARGE = 0.01, 0.05
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseRows:
     """Rows of one release and origin. What they have in common is worked out when it is needed."""
 
     rows: Sequence[Result]
@@ -75,7 +75,7 @@ class Rule:
 
     name: str
     meaning: str
-    check: Callable[[Release], Iterator[Finding]]
+    check: Callable[[ReleaseRows], Iterator[Finding]]
 
 
 class Identity(TypedDict):

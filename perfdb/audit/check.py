@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, RowMapping
 
 from perfdb.audit import rules_flops, rules_layout, rules_peers, rules_throughput
-from perfdb.audit.base import Release, Rule, identity, releases
+from perfdb.audit.base import ReleaseRows, Rule, identity, releases
 from perfdb.audit.equations import FIGURES, TOTAL
 from perfdb.audit.report import ordered
 from perfdb.db.sources import content
@@ -61,13 +61,13 @@ def audit(rows: Iterable[Result], others: Elsewhere | None = None) -> tuple[Find
     withheld are left out: they are known to be no good.
     """
     usable = [row for row in rows if row.withheld is None]
-    of_releases = [Release(some, others or {}) for some in releases(usable)]
+    of_releases = [ReleaseRows(some, others or {}) for some in releases(usable)]
     return ordered(
         one for release in of_releases for rule in RULES.values() for one in applied(rule, release)
     )
 
 
-def applied(rule: Rule, release: Release) -> list[Finding]:
+def applied(rule: Rule, release: ReleaseRows) -> list[Finding]:
     """What a rule finds; where its arithmetic fails, in each row by itself, with a finding."""
     try:
         return list(rule.check(release))

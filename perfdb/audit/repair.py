@@ -8,7 +8,7 @@ from typing import Final
 
 from perfdb import catalog, fields
 from perfdb.audit import equations, flop_counts
-from perfdb.audit.base import Release
+from perfdb.audit.base import ReleaseRows
 from perfdb.audit.equations import FIGURES, SPLITS, TOTAL
 from perfdb.audit.interval import Interval, shared
 from perfdb.catalog import titles
@@ -36,7 +36,7 @@ _ORDER: Final = (
 
 
 @dataclass(frozen=True)
-class Change:
+class RepairChange:
     """New values of a row's fields: of one, or of two that are exchanged."""
 
     values: Mapping[str, Value]
@@ -65,13 +65,13 @@ def _text(field: str, value: Value) -> str:
 
 
 def suggestion(
-    row: Result, equation: str, release: Release, expected: Expected | None = None
+    row: Result, equation: str, release: ReleaseRows, expected: Expected | None = None
 ) -> str | None:
     """The changes that repair an equation of a row, in words; None where nothing determines one."""
     return one_of(changes(row, equation, release, expected))
 
 
-def one_of(found: Sequence[Change]) -> str | None:
+def one_of(found: Sequence[RepairChange]) -> str | None:
     """Changes of which each is enough, in words."""
     if len(found) < 2:
         return str(found[0]) if found else None
@@ -79,8 +79,8 @@ def one_of(found: Sequence[Change]) -> str | None:
 
 
 def changes(
-    row: Result, equation: str, release: Release, expected: Expected | None = None
-) -> list[Change]:
+    row: Result, equation: str, release: ReleaseRows, expected: Expected | None = None
+) -> list[RepairChange]:
     """The changes that repair an equation of a row and break none, those that leave least wrong.
 
     `expected` is by default what the release counts. No change is to a figure above the dense
@@ -89,7 +89,7 @@ def changes(
     count = expected or (lambda other: release.expected(other, row))
     holds = _equations(release, count)
     before = _wrong(row, holds)
-    found: list[tuple[int, Change]] = []
+    found: list[tuple[int, RepairChange]] = []
     for change in _candidates(row, release, count(row)) if equation in before else ():
         other = replace(row, **change.values)  # type: ignore[arg-type]  # by the names of fields
         left = _wrong(other, holds) if holds[equation](other) else before
@@ -101,7 +101,7 @@ def changes(
     return [change for change in best if len(change.values) > 1] or best
 
 
-def _equations(release: Release, count: Expected) -> dict[str, Equation]:
+def _equations(release: ReleaseRows, count: Expected) -> dict[str, Equation]:
     """Whether each equation of a row holds, by the rule that looks at it."""
     return {
         "data_parallel": equations.layout_fits,
@@ -120,26 +120,28 @@ def _wrong(row: Result, holds: Mapping[str, Equation]) -> frozenset[str]:
     return frozenset(name for name, equation in holds.items() if not equation(row))
 
 
-def _candidates(row: Result, release: Release, per_token: Interval | None) -> Iterator[Change]:
+def _candidates(
+    row: Result, release: ReleaseRows, per_token: Interval | None
+) -> Iterator[RepairChange]:
     """Changes that one equation or another gives; the others may break by them."""
     for field in _FIGURES:
         if row.figure(field) and (value := _figure(row, field, per_token)):
-            yield Change({field: value})
+            yield RepairChange({field: value})
     first, second = (row.figure(field) for field in RATES)
     if first and second:
-        yield Change({RATES[0]: second, RATES[1]: first})
+        yield RepairChange({RATES[0]: second, RATES[1]: first})
     lengths = sorted({*LENGTHS, *release.lengths(row.model)})
     of_length = (("sequence_length", length) for length in lengths)
     sizes = {*_sizes(row), *_by_rates(row, per_token), *of_length}
     for field, size in sorted(sizes, key=lambda one: (_ORDER.index(one[0]), one[1])):
         if size >= 1 and row.value(field) is not None:
-            yield Change({field: size})
+            yield RepairChange({field: size})
     if row.mfu and not row.peak_tflops:
-        yield from (Change({"precision": name}) for name in _precisions(row, release))
-        yield from (Change({"system": name}) for name in catalog.systems())
+        yield from (RepairChange({"precision": name}) for name in _precisions(row, release))
+        yield from (RepairChange({"system": name}) for name in catalog.systems())
 
 
-def _precisions(row: Result, release: Release) -> Iterator[str]:
+def _precisions(row: Result, release: ReleaseRows) -> Iterator[str]:
     """For each peak of the system those that the release has there, else the plainest."""
     used = {one.precision for one in release.rows if one.system == row.system}
     for peak in equations.peaks(row):

@@ -6,7 +6,7 @@ from statistics import median
 
 from perfdb import catalog, flops
 from perfdb.audit import base, equations, flop_counts, repair
-from perfdb.audit.base import Release, Rule, identity
+from perfdb.audit.base import ReleaseRows, Rule, identity
 from perfdb.audit.equations import TOTAL
 from perfdb.audit.flop_counts import Counted
 from perfdb.audit.interval import Interval, figure, shared, shown
@@ -23,7 +23,7 @@ NEARER = 3
 """and the other one so many times nearer to what the systems' other work makes likely."""
 
 
-def _flops_per_token(release: Release) -> Iterator[Finding]:
+def _flops_per_token(release: ReleaseRows) -> Iterator[Finding]:
     """Rows that count other FLOPs per token than their peers, beyond rounding."""
     for one, agreed in release.outliers:
         yield _outlier(one, agreed, release)
@@ -32,7 +32,7 @@ def _flops_per_token(release: Release) -> Iterator[Finding]:
             yield from _undecided(group)
 
 
-def _outlier(one: Counted, agreed: Sequence[Counted], release: Release) -> Finding:
+def _outlier(one: Counted, agreed: Sequence[Counted], release: ReleaseRows) -> Finding:
     row, count = one
     peers, counts = [peer for peer, _ in agreed], [each for _, each in agreed]
     expected = shared(counts) or min(counts, key=lambda each: each.uncertainty)
@@ -96,8 +96,8 @@ def _factor(factor: float) -> str:
 
 
 def _changes(
-    row: Result, factor: float, peers: Sequence[Result], release: Release
-) -> list[repair.Change]:
+    row: Result, factor: float, peers: Sequence[Result], release: ReleaseRows
+) -> list[repair.RepairChange]:
     """The changes that repair a row, without the one of a rate that is in step with other work.
 
     With it, where models that scale a little differently could put either rate out of step.
@@ -144,7 +144,7 @@ TWICE = 1.8
 """No way to count FLOPs is so far from another: recomputation adds a third, LoRA takes one."""
 
 
-def _flops_formula(release: Release) -> Iterator[Finding]:
+def _flops_formula(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each row that its formula does not explain and its peers can agree with."""
     followers = flop_counts.followers(release.counted)
     outliers = {id(row) for (row, _), _ in release.outliers}
@@ -159,7 +159,7 @@ def _flops_formula(release: Release) -> Iterator[Finding]:
 
 
 def _unexplained(
-    one: Counted, convention: Convention, release: Release, *, is_followed: bool
+    one: Counted, convention: Convention, release: ReleaseRows, *, is_followed: bool
 ) -> Finding:
     row, count = one
     expected, others = flop_counts.formula(row, convention) or 0.0, flop_counts.explaining(*one)
@@ -187,7 +187,7 @@ def _ratio(factor: float) -> str:
     return significant(factor, 3 if abs(factor - 1) > 0.01 else 5)
 
 
-def _suggestion(row: Result, convention: Convention, release: Release) -> str | None:
+def _suggestion(row: Result, convention: Convention, release: ReleaseRows) -> str | None:
     def expected(other: Result) -> Interval | None:
         return flop_counts.by_formula(other, convention)
 
@@ -209,14 +209,14 @@ def _basis(row: Result, usual: Convention | None) -> str:
     return "the default, as no convention is stated and none explains a row of this release"
 
 
-def _mfu(release: Release) -> Iterator[Finding]:
+def _mfu(release: ReleaseRows) -> Iterator[Finding]:
     """Rows that print MFU and TFLOP/s, which do not fit."""
     for row in release.rows:
         if equations.mfu_fits(row) is False:
             yield _other_mfu(row, release)
 
 
-def _other_mfu(row: Result, release: Release) -> Finding:
+def _other_mfu(row: Result, release: ReleaseRows) -> Finding:
     mfu, achieved = row.mfu or 0.0, row.model_tflops_per_sec_per_gpu or 0.0
     peak = equations.peak_tflops(row) or 0.0
     computed, used = achieved / peak, achieved / mfu
@@ -250,7 +250,7 @@ LEAST = 0.01
 _OF_TOKENS = ("tokens_per_sec_per_gpu", "step_time_s", TOTAL)
 
 
-def _peak(release: Release) -> Iterator[Finding]:
+def _peak(release: ReleaseRows) -> Iterator[Finding]:
     """Rows too close to the peak or too far below; to every peak where no precision is known."""
     for row in release.rows:
         achieved = figure(row, "model_tflops_per_sec_per_gpu")
@@ -301,7 +301,7 @@ def _near_peak(row: Result, field: str, rate: Interval, limit: float) -> Finding
     )
 
 
-def _precision(release: Release) -> Iterator[Finding]:
+def _precision(release: ReleaseRows) -> Iterator[Finding]:
     """Rows in a precision that their system, whose peaks are known, does not have."""
     every = catalog.precisions()
     for row in release.rows:
@@ -318,7 +318,7 @@ def _precision(release: Release) -> Iterator[Finding]:
             )
 
 
-def _unknown_model(release: Release) -> Iterator[Finding]:
+def _unknown_model(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each model of a release that the catalog does not hold."""
     firsts = {row.model: row for row in reversed(release.rows)}
     for name, row in reversed(firsts.items()):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfdb import catalog, fields
 from perfdb.audit import equations, repair
-from perfdb.audit.base import Release, Rule, identity
+from perfdb.audit.base import ReleaseRows, Rule, identity
 from perfdb.audit.equations import EXTRA_LAYERS, SPLITS, size
 from perfdb.record import Finding, Result, Severity
 
@@ -12,7 +12,7 @@ SPLITS_UNEVENLY = "automodel"
 """Its schedules give some stages a layer more than others."""
 
 
-def _world_size(release: Release) -> Iterator[Finding]:
+def _world_size(release: ReleaseRows) -> Iterator[Finding]:
     """Rows whose layout leaves GPUs over."""
     for row in release.rows:
         product = equations.model_parallel(row)
@@ -31,7 +31,7 @@ def _world_size(release: Release) -> Iterator[Finding]:
         )
 
 
-def _data_parallel(release: Release) -> Iterator[Finding]:
+def _data_parallel(release: ReleaseRows) -> Iterator[Finding]:
     """Rows that print another DP than their layout leaves, or FSDP over GPUs that it does not."""
     for row in release.rows:
         ranks = equations.data_parallel(row)
@@ -43,7 +43,7 @@ def _data_parallel(release: Release) -> Iterator[Finding]:
                 yield _sharded(row, most)
 
 
-def _other_ranks(row: Result, ranks: int, release: Release) -> Finding:
+def _other_ranks(row: Result, ranks: int, release: ReleaseRows) -> Finding:
     return Finding(
         **identity("data_parallel", row),
         severity=Severity.ERROR,
@@ -67,7 +67,7 @@ def _sharded(row: Result, most: int) -> Finding:
     )
 
 
-def _expert_parallel(release: Release) -> Iterator[Finding]:
+def _expert_parallel(release: ReleaseRows) -> Iterator[Finding]:
     """Rows whose experts cannot be spread over the GPUs of a stage, or are not so many."""
     for row in release.rows:
         experts, model = size(row, "expert_parallel"), catalog.models().get(row.model)
@@ -107,7 +107,7 @@ def _experts_of_model(row: Result, model: catalog.Model) -> Finding:
     )
 
 
-def _virtual_pipeline(release: Release) -> Iterator[Finding]:
+def _virtual_pipeline(release: ReleaseRows) -> Iterator[Finding]:
     """Rows whose virtual pipeline cannot be, or needs a layout that the row does not state."""
     for row in release.rows:
         parts, stages = size(row, "virtual_pipeline"), size(row, "pipeline_parallel")
@@ -146,7 +146,7 @@ def _wrong_stages(row: Result, stages: int, parts: int) -> tuple[Severity, str, 
     return Severity.INFO, f"a divisor of {layers} layers", message
 
 
-def _micro_batch(release: Release) -> Iterator[Finding]:
+def _micro_batch(release: ReleaseRows) -> Iterator[Finding]:
     """Rows whose micro-batches do not fit into the global or the local batch."""
     for row in release.rows:
         exchanged, ranks = equations.swapped(row), equations.data_parallel(row) or 1
@@ -183,7 +183,7 @@ def _accumulated(row: Result, exchanged: Result) -> str:
     return f"; swapped, they give GA {steps:g}, {agrees}"
 
 
-def _too_large(row: Result, ranks: int, release: Release) -> Finding:
+def _too_large(row: Result, ranks: int, release: ReleaseRows) -> Finding:
     field, batch = equations.batch_field(row), equations.batch(row) or 0
     batches = "micro-batches" if field == "micro_batch_size" else "local batches"
     return Finding(
@@ -210,7 +210,7 @@ def _indivisible(row: Result) -> Finding:
     )
 
 
-def _gradient_accumulation(release: Release) -> Iterator[Finding]:
+def _gradient_accumulation(release: ReleaseRows) -> Iterator[Finding]:
     """Rows whose batch is no whole number of accumulation steps, or not the printed number.
 
     Where GBS and MBS are swapped, the row is taken as it must have been meant.
@@ -225,7 +225,7 @@ def _gradient_accumulation(release: Release) -> Iterator[Finding]:
             yield _other_steps(row, meant, ranks, release)
 
 
-def _other_steps(row: Result, meant: Result, ranks: int, release: Release) -> Finding:
+def _other_steps(row: Result, meant: Result, ranks: int, release: ReleaseRows) -> Finding:
     field, batch = equations.batch_field(meant), equations.batch(meant) or 1
     steps, printed = meant.global_batch_size / (batch * ranks), row.gradient_accumulation
     swapped = "" if meant is row else " (GBS and MBS taken as swapped)"

@@ -8,7 +8,7 @@ from typing import Final
 
 from perfdb import fields, metrics
 from perfdb.audit import base, equations, flop_counts
-from perfdb.audit.base import Release, Rule, identity, job
+from perfdb.audit.base import ReleaseRows, Rule, identity, job
 from perfdb.audit.equations import FIGURES, SPLITS, TOTAL, limit_tflops, peak_tflops
 from perfdb.audit.interval import Interval, figure, shown
 from perfdb.catalog import titles
@@ -21,7 +21,7 @@ Rated = tuple[Result, Interval]
 """A row and its rate."""
 
 
-def _two_pages(release: Release) -> Iterator[Finding]:
+def _two_pages(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each current result and other page that prints other figures of it."""
     for row in release.rows:
         for other in release.elsewhere.get(row.result_id, ()):
@@ -60,7 +60,7 @@ RATES: Final = tuple(field for field in FIGURES if field != "mfu")
 """What is copied from one precision to another; MFU is of the peak, and may be computed anew."""
 
 
-def _same_figures(release: Release) -> Iterator[Finding]:
+def _same_figures(release: ReleaseRows) -> Iterator[Finding]:
     """Published rows with the figures of a row of another system or precision."""
     published = [row for row in release.rows if not row.is_measured]
     fine = [row for row in published if _num_fine(row, FIGURES) >= FEWEST]
@@ -125,7 +125,7 @@ def _copy(row: Result, other: Result, far: float) -> Finding:
     )
 
 
-def _missing_figure(release: Release) -> Iterator[Finding]:
+def _missing_figure(release: ReleaseRows) -> Iterator[Finding]:
     """Published rows that lack a figure which their table has, with the value it should have."""
     published = [row for row in release.rows if not row.is_measured]
     for table in grouped(published, lambda row: (row.source, frozenset(row.raw))).values():
@@ -150,7 +150,7 @@ def _missing(row: Result, field: str, value: float, how: str) -> Finding:
     )
 
 
-def _value(row: Result, field: str, release: Release) -> tuple[float, str] | None:
+def _value(row: Result, field: str, release: ReleaseRows) -> tuple[float, str] | None:
     """A figure by the others of its row, and how it follows; None where they do not give it."""
     speed, achieved = equations.tokens(row), equations.tflops(row)
     if field == "step_time_s":
@@ -170,7 +170,7 @@ def _value(row: Result, field: str, release: Release) -> tuple[float, str] | Non
     return (speed.value * per_token / 1000, f"tokens/s/GPU {at}") if speed and per_token else None
 
 
-def _faster_precision(release: Release) -> Iterator[Finding]:
+def _faster_precision(release: ReleaseRows) -> Iterator[Finding]:
     """The best of a precision that is slower than the best of one with a lower peak."""
     # Of a row whose two rates do not go together nobody knows how fast it is.
     doubtful = {id(row) for (row, _), _ in release.outliers}
@@ -181,7 +181,7 @@ def _faster_precision(release: Release) -> Iterator[Finding]:
                 yield _slower(fast, below, slow, above)
 
 
-def _rated(rows: Sequence[Result], release: Release) -> list[Rated]:
+def _rated(rows: Sequence[Result], release: ReleaseRows) -> list[Rated]:
     """Tokens/s; where the work is the same, model TFLOP/s are as good."""
     rates = ((row, release.tokens(row) or equations.tflops(row)) for row in rows)
     return [(row, rate) for row, rate in rates if rate]
@@ -220,7 +220,7 @@ _BATCHES: Final[Mapping[str, Callable[[Result], float]]] = {
 """The batch that stays the same in a series: of weak scaling, and of strong."""
 
 
-def _scaling(release: Release) -> Iterator[Finding]:
+def _scaling(release: ReleaseRows) -> Iterator[Finding]:
     """Neighbors in a scaling series of which the larger is faster per GPU."""
     rated = _rated(release.rows, release)
     for batch, of_row in _BATCHES.items():

@@ -8,7 +8,7 @@ from typing import Final
 
 from perfdb import fields
 from perfdb.audit import equations, flop_counts, repair
-from perfdb.audit.base import LARGE, SMALL, Release, Rule, identity, severity
+from perfdb.audit.base import LARGE, SMALL, ReleaseRows, Rule, identity, severity
 from perfdb.audit.equations import FIGURES, SPLITS, TOTAL
 from perfdb.audit.interval import NUMBER, Interval, cell, exactly, figure, number, ungrouped, within
 from perfdb.catalog import titles
@@ -26,7 +26,7 @@ steps 40 vary √(50/40) = 1.12 times as much.
 """
 
 
-def _throughput(release: Release) -> Iterator[Finding]:
+def _throughput(release: ReleaseRows) -> Iterator[Finding]:
     """Rows that print both a rate and a step time which do not fit."""
     for row in release.rows:
         rate, computed = figure(row, "tokens_per_sec_per_gpu"), equations.tokens_by_step_time(row)
@@ -34,7 +34,7 @@ def _throughput(release: Release) -> Iterator[Finding]:
             yield _other_rate(row, rate, computed, release)
 
 
-def _other_rate(row: Result, rate: Interval, computed: Interval, release: Release) -> Finding:
+def _other_rate(row: Result, rate: Interval, computed: Interval, release: ReleaseRows) -> Finding:
     factor = rate.value / computed.value
     right, found = told_apart(computed.value, rate.value, 5)
     return Finding(
@@ -59,7 +59,7 @@ def _times(factor: float) -> str:
     return f"{significant(abs(factor - 1) * 100, 2)} % {'more' if factor > 1 else 'less'}"
 
 
-def _total_throughput(release: Release) -> Iterator[Finding]:
+def _total_throughput(release: ReleaseRows) -> Iterator[Finding]:
     """Rows that print a total which does not fit; one finding a row."""
     for row in release.rows:
         if total := figure(row, TOTAL):
@@ -69,7 +69,7 @@ def _total_throughput(release: Release) -> Iterator[Finding]:
 
 
 def _other_total(
-    row: Result, total: Interval, way: tuple[str, Interval], release: Release
+    row: Result, total: Interval, way: tuple[str, Interval], release: ReleaseRows
 ) -> Finding:
     field, computed = way
     right, found = told_apart(computed.value, total.value, 6)
@@ -111,7 +111,7 @@ class _Estimate:
         return rate.under(self.tokens / self.unit_s) if rate else None
 
 
-def _time_to_train(release: Release) -> Iterator[Finding]:
+def _time_to_train(release: ReleaseRows) -> Iterator[Finding]:
     """Rows that print another time than their throughput gives."""
     for row in release.rows:
         for title, text in row.extras.items():
@@ -148,7 +148,7 @@ def _other_time(row: Result, title: str, printed: Interval, computed: Interval) 
     )
 
 
-def _zero_figure(release: Release) -> Iterator[Finding]:
+def _zero_figure(release: ReleaseRows) -> Iterator[Finding]:
     """Figures that are 0, negative or no number, in the store or on the page."""
     for row in release.rows:
         for field in (*FIGURES, TOTAL):
@@ -177,7 +177,7 @@ def _nothing(row: Result, field: str, found: str) -> Finding:
     )
 
 
-def _step_spread(release: Release) -> Iterator[Finding]:
+def _step_spread(release: ReleaseRows) -> Iterator[Finding]:
     """Measured rows whose steps spread too much."""
     for row in release.rows:
         mean, deviation = row.step_time_mean_s, row.step_time_stdev_s
@@ -199,7 +199,7 @@ def _step_spread(release: Release) -> Iterator[Finding]:
             )
 
 
-def _few_steps(release: Release) -> Iterator[Finding]:
+def _few_steps(release: ReleaseRows) -> Iterator[Finding]:
     """Measured rows over fewer steps."""
     for row in release.rows:
         if row.is_measured and row.num_steps and row.num_steps < FEWEST_STEPS:
@@ -214,7 +214,7 @@ def _few_steps(release: Release) -> Iterator[Finding]:
             )
 
 
-def _low_precision_throughput(release: Release) -> Iterator[Finding]:
+def _low_precision_throughput(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for a release of five rows or more of which this is true."""
     rows = [row for row in release.rows if figure(row, "tokens_per_sec_per_gpu")]
     if not equations.whole_samples(release.rows) or rows[0].is_measured:
@@ -240,7 +240,7 @@ _ROUNDING: Final = 0.005
 """By how much a rate may be off that is printed with three figures."""
 
 
-def _emitted(release: Release) -> Iterator[Finding]:
+def _emitted(release: ReleaseRows) -> Iterator[Finding]:
     """Each rate that a program prints and that is another than the computed one; why, if known."""
     for row in release.rows:
         for field, explain in _EXPLANATIONS.items():

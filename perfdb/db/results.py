@@ -49,7 +49,7 @@ _MOVED: Final[Mapping[str, BindParameter[object]]] = {
 }
 
 
-class Place(NamedTuple):
+class ResultPlace(NamedTuple):
     """Where a result comes from: its source, and the run if it is measured."""
 
     source_id: int
@@ -160,7 +160,7 @@ def put_page(
         release_ids |= move(connection, [(id_, number, row) for id_, row in moved])
         stale = [one.id for row in changed for one in past.get(row.key, ()) if not one.superseded]
         release_ids |= supersede(connection, stale, when)
-        place = Place(number, None, when)
+        place = ResultPlace(number, None, when)
         release_ids |= append(connection, [(row, place) for row in changed], past)
     findings.unmark(connection, release_ids)
     return PageWritten(tuple(actions), gone)
@@ -300,7 +300,7 @@ def supersede_runs(connection: Connection, ids: Collection[int], when: datetime)
 
 def append(
     connection: Connection,
-    added: Sequence[tuple[ResultRow, Place]],
+    added: Sequence[tuple[ResultRow, ResultPlace]],
     past: Past,
     ids: Sequence[tuple[int, int]] = (),
 ) -> set[int]:

@@ -13,7 +13,7 @@ from perfdb.db import bulk, findings, keys
 from perfdb.db import results as stored
 from perfdb.db import sources as files
 from perfdb.db.ingest_log import Action
-from perfdb.db.results import Held, Place, Revision
+from perfdb.db.results import Held, ResultPlace, Revision
 from perfdb.db.rows import MeasuredRun, RunFiles, RunRow
 from perfdb.db.session import take_turns
 from perfdb.db.tables import STEP_COLUMNS, results, run_files, runs, sources, steps
@@ -235,7 +235,7 @@ def _put(
         if one.run_id in kept:
             moved.append((kept[one.run_id], measured, one.run.result))
         else:
-            added.append((one, Place(measured, ids[one.run_id], when), (case_id, release_id)))
+            added.append((one, ResultPlace(measured, ids[one.run_id], when), (case_id, release_id)))
     stored.move(connection, moved)
     if added:
         _put_results(connection, added, [it.id for it in there.values()], when)
@@ -291,7 +291,7 @@ def _put_files(
 
 def _put_results(
     connection: Connection,
-    added: Sequence[tuple[Given, Place, tuple[int, int]]],
+    added: Sequence[tuple[Given, ResultPlace, tuple[int, int]]],
     there: Collection[int],
     when: datetime,
 ) -> None:

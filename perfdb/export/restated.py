@@ -20,7 +20,7 @@ from perfdb.flops.base import Convention
 from perfdb.messages import note_text
 from perfdb.queries.scope import Scope
 from perfdb.record import Result
-from perfdb.stated import MFU, Stated, figure
+from perfdb.stated import MFU, FigureInputs, figure
 from perfdb.units import significant
 
 COLUMNS = (
@@ -88,7 +88,7 @@ def restate(row: Result, told: Told, to: Convention) -> Restated:
         return Restated(note=f"no formula covers {row.model}")
     return Restated(
         _times(row.model_tflops_per_sec_per_gpu, factor),
-        _times(figure(Stated.model_validate(row, from_attributes=True), MFU), factor),
+        _times(figure(FigureInputs.model_validate(row, from_attributes=True), MFU), factor),
         told.convention,
         "; ".join(filter(None, (told.note, PACKED if packed else None))) or None,
     )

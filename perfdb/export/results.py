@@ -15,7 +15,7 @@ from perfdb.metrics import EMITTED
 from perfdb.queries import results
 from perfdb.queries.scope import Scope, within
 from perfdb.record import Note
-from perfdb.stated import Stated
+from perfdb.stated import FigureInputs
 
 STORED = (
     "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
@@ -80,7 +80,7 @@ def columns() -> tuple[Column, ...]:
 
 def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
     """What a row says of each column, in their order. Most is as it is to be: no call is made."""
-    result, emitted = Stated.model_validate(row), row["emitted"]
+    result, emitted = FigureInputs.model_validate(row), row["emitted"]
     of_program = emitted if isinstance(emitted, Mapping) else {}
     values = [
         *_STORED(row),

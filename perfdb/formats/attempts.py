@@ -17,7 +17,7 @@ from perfdb.aggregation import Window, lines_held, named, steps_per_line
 from perfdb.formats.base import Attempt, ParsedLog, RunSettings
 from perfdb.formats.columns import Ints
 from perfdb.formats.outcome import Account, ending
-from perfdb.formats.scan import Section
+from perfdb.formats.scan import LogSection
 from perfdb.formats.settings import OPTIONS
 from perfdb.formats.settle import Settled
 from perfdb.record import Note, NoteCode, PartialCase
@@ -54,7 +54,7 @@ def training_log(settled: Settled, account: Account, window: str = WINDOW) -> Pa
     )
 
 
-def _started_again(settled: Settled, sections: Sequence[Section]) -> Settled:
+def _started_again(settled: Settled, sections: Sequence[LogSection]) -> Settled:
     """The same with the attempts that go back to no step: the program prints that it starts."""
     steps = settled.steps
     starts = [one.line for one in sections[1:]] if _starts_above(sections) else []
@@ -73,7 +73,7 @@ def _started_again(settled: Settled, sections: Sequence[Section]) -> Settled:
     )
 
 
-def _starts_above(sections: Sequence[Section]) -> bool:
+def _starts_above(sections: Sequence[LogSection]) -> bool:
     """Whether a start is printed above the first step: else nobody knows which start is whose."""
     return bool(sections and sections[0].line)
 
@@ -93,7 +93,7 @@ class _Judged:
 class _Lines:
     """The lines of a log, each the mean of several steps, and where attempts begin among them."""
 
-    def __init__(self, lasts: Ints, lines: Ints, sections: Sequence[Section]) -> None:
+    def __init__(self, lasts: Ints, lines: Ints, sections: Sequence[LogSection]) -> None:
         self.lasts = lasts
         self._lines = lines
         self._counts = steps_per_line(lasts)
@@ -123,7 +123,7 @@ class _Lines:
         return (first, None) if first == last or not place else (last, first)
 
 
-def _first_steps(sections: Sequence[Section]) -> Iterator[tuple[int, int]]:
+def _first_steps(sections: Sequence[LogSection]) -> Iterator[tuple[int, int]]:
     """The lines on which sections report the step that they begin with, and that step."""
     for section in sections:
         text, line = section.text, max(section.line, 1)
@@ -132,7 +132,7 @@ def _first_steps(sections: Sequence[Section]) -> Iterator[tuple[int, int]]:
                 yield line + text.count("\n", 0, found.start()), int(found[1]) + ahead
 
 
-def _judged(window: str, settled: Settled, sections: Sequence[Section]) -> _Judged:
+def _judged(window: str, settled: Settled, sections: Sequence[LogSection]) -> _Judged:
     """The attempt that counts: a restart warms up again, and the window follows it.
 
     It is the last, if it is long enough, else the last before it that is; of steps over several
@@ -161,7 +161,7 @@ def _judged(window: str, settled: Settled, sections: Sequence[Section]) -> _Judg
 
 
 def settings_of(
-    sections: Sequence[Section], describe: Callable[[str], RunSettings]
+    sections: Sequence[LogSection], describe: Callable[[str], RunSettings]
 ) -> list[tuple[int, RunSettings]]:
     """The line of each start, and the settings from there on; the first are those of line 0.
 

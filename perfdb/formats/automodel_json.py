@@ -25,7 +25,14 @@ from perfdb.formats import settings
 from perfdb.formats.attempts import training_log
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.columns import Reading
-from perfdb.formats.documents import Written, checked, has_keys, identity, json_object, texts
+from perfdb.formats.documents import (
+    ForeignDocument,
+    checked,
+    has_keys,
+    identity,
+    json_object,
+    texts,
+)
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.outcome import Account
 from perfdb.formats.scan import Piece, Scan
@@ -37,7 +44,7 @@ TOLERANCE: Final = 0.005
 """By how much the two ways to a GPU's rate may differ: the printed figures are rounded."""
 
 
-class _Summary(Written):
+class _Summary(ForeignDocument):
     """The fields of both files; the one of CI has them in three groups."""
 
     world_size: int | None = None

@@ -20,7 +20,7 @@ _UNKEPT: Final = re.compile("[\0\ud800-\udfff]")
 """Characters that YAML can write and no store takes."""
 
 
-class Written(BaseModel):
+class ForeignDocument(BaseModel):
     """What another program wrote: it may say more than perfdb asks for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())

@@ -25,7 +25,7 @@ from perfdb.formats.attempts import training_log
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.columns import Reading, StepColumn
 from perfdb.formats.documents import (
-    Written,
+    ForeignDocument,
     checked_yaml,
     has_keys,
     identity,
@@ -55,7 +55,7 @@ _STEP = re.compile(
 _ARGUMENTS = re.compile(rb"(?m)^MODEL_ARGS:[ \t\r]*$")
 
 
-class _Config(Written):
+class _Config(ForeignDocument):
     MODEL_ARGS: Mapping[str, object]
     ENV_VARS: Mapping[str, object] = {}
 

@@ -12,7 +12,7 @@ from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import experiment, settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
-from perfdb.formats.documents import Written, checked_yaml, texts, yaml_document
+from perfdb.formats.documents import ForeignDocument, checked_yaml, texts, yaml_document
 from perfdb.formats.numbers import count
 from perfdb.record import PartialCase
 
@@ -22,13 +22,13 @@ _VERSION = re.compile(rb"\b(fw_version[ \t]*:[ \t]+)(\d+(?:\.\d+)*)(?=[\s,}]|$)"
 _GROUPS = (rb"(?m)^job_info:", rb"(?m)^workload_info:", rb"(?m)^model_info:")
 
 
-class _Workload(Written):
+class _Workload(ForeignDocument):
     framework: str
     fw_version: str | float | None = None
     workload_type: str | None = None
 
 
-class _Model(Written):
+class _Model(ForeignDocument):
     model_name: str
     model_size: str | int | float | None = None
     dtype: str | None = None
@@ -36,18 +36,18 @@ class _Model(Written):
     gpu_type: str | None = None
 
 
-class _Container(Written):
+class _Container(ForeignDocument):
     images: tuple[str, ...] = ()
 
 
-class _Job(Written):
+class _Job(ForeignDocument):
     profile_enabled: bool | None = None
     proxy: bool | None = None
     model_overrides: Mapping[str, object] | None = None
     env_overrides: Mapping[str, object] | None = None
 
 
-class _Config(Written):
+class _Config(ForeignDocument):
     workload_info: _Workload
     model_info: _Model
     container_info: _Container = _Container()

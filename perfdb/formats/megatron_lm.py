@@ -23,7 +23,7 @@ from perfdb.formats.mentions import printed
 from perfdb.formats.numbers import NUMBER, count, size_bytes
 from perfdb.formats.outcome import DONE, Account
 from perfdb.formats.precision import Pair
-from perfdb.formats.scan import Scan, Section
+from perfdb.formats.scan import LogSection, Scan
 from perfdb.formats.settle import Settled, interval_note, numbered, settle
 from perfdb.formats.steplines import StepReader, StepTable, Syntax
 from perfdb.log_text import plain
@@ -186,7 +186,7 @@ def _of_deepspeed(where: str, line: int) -> ParsedLog:
     return ParsedLog(PartialCase(), outcome=Outcome.NO_DATA, problems=(problem,))
 
 
-def _with_memory(settled: Settled, sections: Sequence[Section]) -> Settled:
+def _with_memory(settled: Settled, sections: Sequence[LogSection]) -> Settled:
     """The steps with the peak memory that is printed with them: the most of any rank's.
 
     A step that a later attempt printed again has the peak of that one.

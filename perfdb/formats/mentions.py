@@ -12,7 +12,7 @@ from typing import Final
 
 from perfdb.formats import precision, settings
 from perfdb.formats.base import RunSettings
-from perfdb.formats.precision import Pair, Stated
+from perfdb.formats.precision import Pair, StatedPrecision
 from perfdb.formats.settings import (
     ADAPTER,
     DUMPS,
@@ -89,7 +89,7 @@ class Printed:
 
     settings: Settings
     several: Mapping[str, Sequence[str]]
-    precision: Stated
+    precision: StatedPrecision
 
     def configuration(self, **known: object) -> PartialCase:
         """What they say of a case; `known` are fields of it that are known without them."""
@@ -160,7 +160,7 @@ def _values(pairs: Iterable[Pair]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(found.values()) for name, found in values.items()}
 
 
-def _precision(parts: Sequence[tuple[str, Sequence[Pair]]], read: Read) -> Stated:
+def _precision(parts: Sequence[tuple[str, Sequence[Pair]]], read: Read) -> StatedPrecision:
     """The precision of the last dump that configures mixed precision, and of what is behind it.
 
     Where none does, of the last that says a precision.

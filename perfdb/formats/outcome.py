@@ -8,7 +8,7 @@ from typing import Final
 
 from perfdb import out_of_memory
 from perfdb.formats.columns import Steps
-from perfdb.formats.scan import Piece, Section
+from perfdb.formats.scan import LogSection, Piece
 from perfdb.formats.settings import DUMPS
 from perfdb.log_text import decoded, plain
 from perfdb.record import Outcome
@@ -81,7 +81,7 @@ class Account:
     epilogue: str = ""
     done: bool = False
     last_words: Piece = _NOTHING
-    sections: Sequence[Section] = field(default=())
+    sections: Sequence[LogSection] = field(default=())
 
 
 def ending(steps: Steps, account: Account) -> Ending:

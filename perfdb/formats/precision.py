@@ -64,14 +64,14 @@ _FP16_WORD: Final = re.compile(r"16(?:-mixed|-true)?|fp16")
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedPrecision:
     """A precision, if the settings say one; and those of them that contradict one another."""
 
     name: str | None = None
     doubt: str = ""
 
 
-def of(pairs: Sequence[Pair], insisting: Sequence[Pair] = ()) -> Stated:
+def of(pairs: Sequence[Pair], insisting: Sequence[Pair] = ()) -> StatedPrecision:
     """The precision of settings in the order in which they are printed.
 
     `insisting`: those of them that are written over the others. Contradictions that leave open
@@ -79,13 +79,13 @@ def of(pairs: Sequence[Pair], insisting: Sequence[Pair] = ()) -> Stated:
     """
     every, first = claims(pairs) or _of_words(pairs), claims(insisting)
     if not every:
-        return Stated()
+        return StatedPrecision()
     families = {_family(one) for one in every}
     chosen = first if len(first) == 1 else every
     [name] = chosen if len(chosen) == 1 else [None]
     if len(families) == 1 and name in catalog.precisions():
-        return Stated(name)
-    return Stated(FP8 if families == {FP8} else None, _words(pairs))
+        return StatedPrecision(name)
+    return StatedPrecision(FP8 if families == {FP8} else None, _words(pairs))
 
 
 def claims(pairs: Iterable[Pair]) -> frozenset[str]:

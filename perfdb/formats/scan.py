@@ -141,7 +141,7 @@ def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
 
 
 @dataclass
-class Section:
+class LogSection:
     """What a program prints when it starts, up to its first steps.
 
     `line`: the line of its start marker; 0 where a log's first section has none.
@@ -183,7 +183,7 @@ class Scan:
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self.line = 1
-        self.sections = [Section(0)]
+        self.sections = [LogSection(0)]
         self._content = content
         self._block_bytes = block_bytes
         self._markers = markers
@@ -216,7 +216,7 @@ class Scan:
             is_above = bool(steps.searchsorted(begin) < steps.searchsorted(place))
             if (is_above or self.sections[-1].has_steps) and len(self.sections) < MOST_SECTIONS:
                 self._add(block, begin, place, steps)
-                self.sections.append(Section(line))
+                self.sections.append(LogSection(line))
                 begin = place
             elif not (is_above or self.sections[-1].line):
                 self.sections[-1].line = line

@@ -46,7 +46,7 @@ class _Decimal:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class LineShape:
     """How a line looks, and where in it the numbers of a step are.
 
     `base`: a line of it, with a 0 for each digit. `digits`: the columns that count; `weights`: what
@@ -100,12 +100,12 @@ def _read(lines: Bytes, span: Span) -> Floats:
     return np.array([float(text) for text in texts.tolist()], np.float64)
 
 
-def shape_of(line: bytes, marker_at: int, spans: Mapping[str, Span]) -> Shape:
+def shape_of(line: bytes, marker_at: int, spans: Mapping[str, Span]) -> LineShape:
     """The shape of a line in which a marker and numbers are at these places."""
     read = {name: _decimal(name, line, span) for name, span in spans.items()}
     decimals = tuple(one for one in read.values() if one)
     digits = sorted({column for one in decimals for column in (*one.mantissa, *one.power)})
-    return Shape(
+    return LineShape(
         marker_at=marker_at,
         base=np.frombuffer(translate(line, _ZEROED), np.uint8),
         digits=np.array(digits, np.int64),

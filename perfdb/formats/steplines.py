@@ -19,7 +19,7 @@ from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Flags, Floats, Ints, StepColumn, Steps
 from perfdb.formats.numbers import NUMBER, WHOLE
 from perfdb.formats.scan import LOOKAHEAD, Block
-from perfdb.formats.shapes import Bytes, Shape, Span, shape_of
+from perfdb.formats.shapes import Bytes, LineShape, Span, shape_of
 from perfdb.log_text import decoded
 
 MOST_KEPT: Final = 1000
@@ -177,7 +177,7 @@ class StepLines:
             start = rfind(b"\n", 0, place) + 1
             yield self.text[start:end], self.text[end : min(end + LOOKAHEAD, limit)]
 
-    def of_shape(self, some: Ints, shape: Shape, *, may_go_on: bool) -> tuple[Flags, Bytes]:
+    def of_shape(self, some: Ints, shape: LineShape, *, may_go_on: bool) -> tuple[Flags, Bytes]:
         """Which of some lines have a shape, and these line by line.
 
         `may_go_on`: without those that the next line may go on with.
@@ -252,7 +252,7 @@ class StepReader:
         self._where = where
         self._syntax = syntax
         self._make = make
-        self._shapes: list[Shape] = []
+        self._shapes: list[LineShape] = []
         self._kept = _KeptLines()
         self._tables: list[StepTable] = []
         self._steps: list[Steps] = []
@@ -307,11 +307,11 @@ _Missing = tuple[int, Sequence[str]]
 
 
 def _read_lines(
-    lines: StepLines, syntax: Syntax, shapes: list[Shape]
+    lines: StepLines, syntax: Syntax, shapes: list[LineShape]
 ) -> tuple[StepTable, list[_Missing]]:
     """The steps of lines. `shapes`, the commonest first, are brought up to date."""
     reader = _Reader(lines, syntax)
-    left, counts = np.arange(len(lines)), dict[Shape, int]()
+    left, counts = np.arange(len(lines)), dict[LineShape, int]()
     for shape in shapes:
         rest = reader.take_of_shape(shape, left)
         counts[shape], left = len(left) - len(rest), rest
@@ -337,7 +337,7 @@ class _Reader:
         self._more: list[tuple[int, Mapping[str, float]]] = []
         self.missing: list[_Missing] = []
 
-    def take_of_shape(self, shape: Shape, some: Ints) -> Ints:
+    def take_of_shape(self, shape: LineShape, some: Ints) -> Ints:
         """Read those of some lines that have a shape; the others are left."""
         if not len(some):
             return some
@@ -346,7 +346,7 @@ class _Reader:
             self._table.fill(some[fits], shape.read(rows))
         return some[~fits]
 
-    def take(self, some: Ints) -> Shape | None:
+    def take(self, some: Ints) -> LineShape | None:
         """Read some lines one by one; the shape of the last, where its line holds one step."""
         shape, lines = None, self._lines
         own = StepLines(lines.text, lines.places[some], lines.limits[some], lines.numbers[some])
@@ -368,7 +368,7 @@ class _Reader:
             self.missing.append((number, lacking))
         return None if lacking else row
 
-    def _shape(self, line: bytes, text: str) -> Shape | None:
+    def _shape(self, line: bytes, text: str) -> LineShape | None:
         if not line.isascii() or not line.endswith(b"\n") or len(line) > LONGEST_SHAPE:
             return None
         at = len(line) - len(text)

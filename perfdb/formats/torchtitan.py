@@ -23,8 +23,8 @@ from perfdb.formats.base import Content, LogFormat, ParsedLog, RunSettings
 from perfdb.formats.columns import Reading
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.outcome import DONE, Account
-from perfdb.formats.precision import Pair, Stated
-from perfdb.formats.scan import Piece, Scan, Section
+from perfdb.formats.precision import Pair, StatedPrecision
+from perfdb.formats.scan import LogSection, Piece, Scan
 from perfdb.formats.settle import Settled, interval_note, marked, with_times
 from perfdb.log_text import plain
 from perfdb.record import PartialCase
@@ -135,7 +135,7 @@ def _reading(piece: Piece) -> Reading | str | None:
     )
 
 
-def _planned(sections: Sequence[Section]) -> int | None:
+def _planned(sections: Sequence[LogSection]) -> int | None:
     """How many steps there were to be, by the last attempt that prints it."""
     found = [start for one in sections if (start := _START.search(one.text))]
     return count(found[-1][5]) if found else None
@@ -155,7 +155,7 @@ def _subject(preamble: str) -> dict[str, str | None]:
     }
 
 
-def _precision(text: str) -> Stated:
+def _precision(text: str) -> StatedPrecision:
     """The low precision that a log reports; BF16 has no line of its own."""
     pairs: list[Pair] = []
     for kind, scaling, recipe, layers in _LOW.findall(text):

@@ -17,7 +17,7 @@ from perfdb.errors import Diagnostic
 from perfdb.formats import settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.documents import (
-    Written,
+    ForeignDocument,
     checked_yaml,
     identity,
     texts,
@@ -54,16 +54,16 @@ _NO_VALUE: Final = re.compile(r"-(?!\.?[0-9])|\+*[\w.]+=|[0-9]?[|&;<>]|\Z")
 """The word behind a switch: an option (no negative number), an override, the shell's, or none."""
 
 
-class _Source(Written):
+class _Source(ForeignDocument):
     hf_id: str | None = None
 
 
-class _Setting(Written):
+class _Setting(ForeignDocument):
     base_container: str | None = None
     bridge_commit: str | None = None
 
 
-class _Card(Written):
+class _Card(ForeignDocument):
     title: str | None = None
     model: _Source = _Source()
     verification_environment: _Setting = _Setting()

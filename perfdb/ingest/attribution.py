@@ -45,7 +45,7 @@ _LIKELY: Final = (
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedOptions:
     """What the command line states for logs; `case` and `release` are from --set."""
 
     case: PartialCase = field(default_factory=PartialCase)
@@ -97,7 +97,7 @@ class _Settings(PartialCase):
     release: str | None = None
 
 
-def stated(context: PageContext, settings: Sequence[str] = ()) -> Stated:
+def stated(context: PageContext, settings: Sequence[str] = ()) -> StatedOptions:
     """What the options and each `FIELD=VALUE` of --set state, names as the catalogue has them.
 
     Raises InputError with everything that is wrong.
@@ -111,10 +111,10 @@ def stated(context: PageContext, settings: Sequence[str] = ()) -> Stated:
         raise InputError(problems)
     fields = checked.model_dump(exclude_unset=True, exclude={RELEASE})
     case, fallback = catalogued(PartialCase.model_validate(fields)), catalogued(options)
-    return Stated(case, checked.release, fallback, context.release, context.container)
+    return StatedOptions(case, checked.release, fallback, context.release, context.container)
 
 
-def unknown_model(stated: Stated) -> Diagnostic | None:
+def unknown_model(stated: StatedOptions) -> Diagnostic | None:
     """A model of --set that the catalogue lacks; it is kept as it is written."""
     model = stated.case.model
     if model is None or model in catalog.models():
@@ -240,7 +240,7 @@ class Attribution:
     where: str
     log: ParsedLog
     files: Sequence[Companion]
-    stated: Stated
+    stated: StatedOptions
     known: KnownVersions
     forced: bool = False
     """Whether --format names its format."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from perfdb import aggregation, formats
 from perfdb.catalog import names
 from perfdb.formats import LogFormat
-from perfdb.ingest.attribution import KnownVersions, Stated, stated
+from perfdb.ingest.attribution import KnownVersions, StatedOptions, stated
 from perfdb.ingest.companions import Folders
 from perfdb.ingest.compression import Budget
 from perfdb.ingest.find import Source
@@ -44,7 +44,7 @@ class Checked:
     """The options, checked, with the temporary folder and what is known from the store."""
 
     context: PageContext = field(default_factory=PageContext)
-    stated: Stated = field(default_factory=Stated)
+    stated: StatedOptions = field(default_factory=StatedOptions)
     format: LogFormat | None = None
     window: aggregation.Window | None = None
     budget: Budget = field(default_factory=Budget)
@@ -55,7 +55,7 @@ class Checked:
     @property
     def any_of_logs(self) -> bool:
         """Whether any option changes what is read out of a log."""
-        return self.stated != Stated() or self.window is not None
+        return self.stated != StatedOptions() or self.window is not None
 
     def fresh(self) -> "Checked":
         """The same, with all of the budget left."""

@@ -23,7 +23,7 @@ from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.site import build_cache, data, directives, downloads, files, pairs, series
-from perfdb.site.build_cache import Options
+from perfdb.site.build_cache import BuildOptions
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import Keeper
 from perfdb.site.files import SiteLayout
@@ -60,7 +60,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (
 """The pages of each kind."""
 
 
-def everything(layout: SiteLayout, options: Options) -> set[Path]:
+def everything(layout: SiteLayout, options: BuildOptions) -> set[Path]:
     """Make it; the files that there are now. Raises ExtensionError where that cannot be done."""
     try:
         url = store_url(options.address)

@@ -27,7 +27,7 @@ keep times by steps of up to two seconds."""
 
 
 @dataclass(frozen=True)
-class Options:
+class BuildOptions:
     """What a build is made from: the store, the file of accepted findings.
 
     `address`: None is perfdb.sqlite here, which need not be there yet. `hostnames`: pages of runs
@@ -39,7 +39,7 @@ class Options:
     hostnames: bool = False
 
 
-def key_of(options: Options) -> str | None:
+def key_of(options: BuildOptions) -> str | None:
     """The same for as long as a build would make the same; None where that is not known."""
     store = _store(options.address or "")
     if store is None:

@@ -109,7 +109,7 @@ class RunFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredRun:
+class SiteRun:
     """A run, as perfdb.queries.catalog has it."""
 
     id: int = 0
@@ -144,7 +144,7 @@ class RunData:
     are from, by their numbers; none of a file that is large.
     """
 
-    run: StoredRun
+    run: SiteRun
     result: SiteResult
     steps: tuple[RunStep, ...]
     files: tuple[RunFile, ...]
@@ -415,7 +415,7 @@ def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Run
     """Every run with its result, its steps and its files."""
     of_run = {result.run_id: result for result in current if result.is_measured}
     files = grouped(_rows(connection, runs.all_run_files(), RunFile), lambda file: file.run_id)
-    for run in _rows(connection, runs.all_runs(), StoredRun):
+    for run in _rows(connection, runs.all_runs(), SiteRun):
         page = RunData(
             run=replace(run, command=tuple(run.command)),
             result=of_run[run.run_id],

@@ -28,7 +28,7 @@ from sphinx.util.typing import ExtensionMetadata
 from perfdb import __version__
 from perfdb.site import build_cache, files, templates
 from perfdb.site.addresses import FOLDERS, PERFORMANCE
-from perfdb.site.build_cache import Options
+from perfdb.site.build_cache import BuildOptions
 from perfdb.site.files import DOWNLOADS, GENERATED, SiteLayout
 
 LOGGER = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def make_pages(app: Sphinx) -> None:
     address = app.config.perfdb_url or os.environ.get("PERFDB_URL") or None
     named = app.config.perfdb_acknowledged
     accepted = None if named is None else Path(app.confdir, named)
-    options = Options(address, accepted, bool(app.config.perfdb_hostnames))
+    options = BuildOptions(address, accepted, bool(app.config.perfdb_hostnames))
     key = build_cache.key_of(options)
     if build_cache.holds(layout, key):
         LOGGER.info("perfdb.site: nothing has changed")

@@ -62,7 +62,7 @@ class ReleasePair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tally:
+class VerdictCounts:
     """How a comparison came out: how many matches have each verdict."""
 
     counts: Mapping[Verdict, int]
@@ -182,10 +182,10 @@ def _pair(
     )
 
 
-def tally(pair: ReleasePair) -> Tally:
+def tally(pair: ReleasePair) -> VerdictCounts:
     """How many matches have each verdict, in the order of these."""
     counts = Counter(match.judgement.verdict for match in pair.comparison.matched)
-    return Tally(counts={one: counts[one] for one in Verdict})
+    return VerdictCounts(counts={one: counts[one] for one in Verdict})
 
 
 def disagreement(match: Match) -> Disagreement | None:

@@ -40,7 +40,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Change:
+class ColumnChange:
     """The stored and the recomputed value of a derived column that differs."""
 
     before: object
@@ -87,9 +87,9 @@ def _picked(stored: StoredRun, given: Steps, window: Window) -> Selection:
     return within if is_of_last else replace(within, peak_memory_bytes=0)
 
 
-def differences(before: ResultRow, after: ResultRow) -> Mapping[str, Change]:
+def differences(before: ResultRow, after: ResultRow) -> Mapping[str, ColumnChange]:
     """The derived columns in which two rows differ by more than a rounding error."""
-    pairs = {name: Change(getattr(before, name), getattr(after, name)) for name in RECOMPUTED}
+    pairs = {name: ColumnChange(getattr(before, name), getattr(after, name)) for name in RECOMPUTED}
     return {
         name: pair
         for name, pair in pairs.items()
@@ -178,7 +178,7 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     )
 
 
-def _same(pair: Change, abs_tol: float) -> bool:
+def _same(pair: ColumnChange, abs_tol: float) -> bool:
     if isinstance(pair.before, float) and isinstance(pair.after, float):
         return math.isclose(pair.before, pair.after, rel_tol=SAME, abs_tol=abs_tol)
     return pair.before == pair.after

@@ -18,7 +18,7 @@ from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
-from perfdb.verify.figures import RECOMPUTED, Asked, Change, differences, recomputed
+from perfdb.verify.figures import RECOMPUTED, Asked, ColumnChange, differences, recomputed
 from perfdb.verify.stored import StoredRun, with_steps
 
 Question = Select[*tuple[object, ...]]
@@ -33,7 +33,7 @@ class Changed:
 
     stored: StoredRun
     after: ResultRow
-    changes: Mapping[str, Change]
+    changes: Mapping[str, ColumnChange]
 
 
 @dataclass(frozen=True)
