@@ -96,7 +96,7 @@ class RunError(PerfdbError):
 
 
 class LeftAtWorkError(RunError):
-    """Processes of a run do not end: what is run beside them would be slowed down."""
+    """Processes of a run do not end: what is run next to them would be slowed down."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

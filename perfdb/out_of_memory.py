@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-SAID: Final = re.compile(
+MESSAGE: Final = re.compile(
     r"(?m)MemoryError(?::|[ \t]*$)|Error: (?:CUDA|HIP) out of memory"
     r"|CUDA out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"
     r"|Cuda failure (?:\d+ )?'out of memory'|cudaErrorMemoryAllocation: out of memory"

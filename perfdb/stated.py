@@ -12,7 +12,7 @@ from perfdb.record import Frozen, Note, NoteCode, Origin, Result
 RATE: Final = "tokens_per_sec_per_gpu"
 MFU: Final = "mfu"
 UNEVEN: Final = note_text(Note(NoteCode.VARIABLE_LENGTH_STEPS))
-"""What is said with a result whose steps differ in their tokens (`perfdb.uneven`)."""
+"""The note of a result whose steps differ in their tokens (`perfdb.uneven`)."""
 LAST_VERIFIED: Final = "last_verified"
 """Among a result's `extras`: the date at which its file says that it was verified."""
 

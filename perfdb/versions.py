@@ -62,7 +62,7 @@ def version_order(version: str | None, build: int = 0) -> Precedence:
     """A key that sorts versions: what nobody stated, releases by number, rolling branches.
 
     By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1,
-    whatever stands between the parts; other words come after numbers, in the order of letters.
+    whatever is between the parts; other words come after numbers, in the order of letters.
     Builds that only the hash of a commit tells apart come by `build`, the place of each among them.
     """
     return *stage_order(version), build, natural(version or "")

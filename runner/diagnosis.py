@@ -44,7 +44,7 @@ def diagnose(
 def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
     found = ended = None
     for line in log_lines:
-        if out_of_memory.SAID.search(line):
+        if out_of_memory.MESSAGE.search(line):
             return Diagnosis(Outcome.OUT_OF_MEMORY, line.strip())
         match = ERROR_LINE.match(line)
         if match and found is None and "ChildFailedError" not in line:

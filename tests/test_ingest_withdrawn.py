@@ -1,4 +1,4 @@
-"""What a page no longer states is withdrawn, or falls back to another page that states it."""
+"""What a page no longer states is withdrawn."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -40,7 +40,7 @@ SHOWN = (
     "num_results", "num_finished", "window", "num_steps", "flops_convention", "container", "source",
     "run_link",
 )  # fmt: skip
-"""A model, its figure and its system are in view on a telephone; what tells rows apart is next."""
+"""A model, its figure and its system are in view on a phone; what distinguishes rows is next."""
 
 LAYOUT = (
     "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",

@@ -84,7 +84,7 @@ def compare(
 
 
 def _warn_of_containers(whole: Comparison) -> None:
-    """Warn of releases whose containers are not told apart, though one may be the slower."""
+    """Warn of releases whose containers are not distinguished, though one may be the slower."""
     sides = [side for match in whole.matched for side in (match.a, match.b)]
     pooled = [side.shown for side in sides if len(side.containers) > 1]
     for it in {(it.framework, it.release): it for it in pooled}.values():

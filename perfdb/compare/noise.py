@@ -38,7 +38,7 @@ class Spread:
 
 
 def spread(side: Side, metric: str) -> Spread | None:
-    """How far a side's figure may be off; None where nothing tells.
+    """How far a side's figure may be off; None where it is unknown.
 
     Several runs: what they show, with `RUN_TO_RUN` as of one more run, so that repeats that agree
     by chance are not taken for a machine without noise. That is a moderated variance after Smyth
@@ -90,7 +90,7 @@ def _steps_apart(run: Result) -> float | None:
 
 
 def half_between(a: Side, b: Side, metric: str) -> float | None:
-    """Half the 95 % interval of log(b/a); None where nothing tells of one of them.
+    """Half the 95 % interval of log(b/a); None where it is unknown for either.
 
     A single run against several is as far off as it says itself, and as they say at the least:
     they show how far the runs of this case are apart, which the steps of one run cannot. A single

@@ -27,14 +27,14 @@ def known_releases(connection: Connection) -> tuple[Choice, ...]:
 
 
 def release_ids(connection: Connection, name: str | None) -> tuple[int, ...] | None:
-    """The releases in the store that a name stands for; None without one. Raises InputError."""
+    """The releases in the store that a name means; None without one. Raises InputError."""
     return None if name is None else named(name, known_releases(connection)).release_ids
 
 
 def results_of(
     connection: Connection, choice: Choice, only: Only | None = None
 ) -> tuple[Result, ...]:
-    """Every result in force of the releases that a name stands for, of these alone.
+    """Every current result of the releases that a name means, of these alone.
 
     Raises InputError for a framework, system or model that the store does not have.
     """
@@ -66,7 +66,7 @@ def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int
 def results_of_words(
     connection: Connection, words: Sequence[str], only: Only
 ) -> tuple[Result, ...]:
-    """The results in force of the models or keys that were asked for, of these alone.
+    """The current results of the models or keys that were asked for, of these alone.
 
     Without a word they are all. Raises InputError for every word that means nothing in the store,
     and where nothing is left.
@@ -137,5 +137,7 @@ def _options(only: Only) -> list[str]:
 
 
 def _said(only: Only) -> str:
-    said = {"framework": "of", "system": "on"}
-    return " ".join(f"{word} {value}" for name, word in said.items() if (value := vars(only)[name]))
+    wording = {"framework": "of", "system": "on"}
+    return " ".join(
+        f"{word} {value}" for name, word in wording.items() if (value := vars(only)[name])
+    )

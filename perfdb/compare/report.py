@@ -136,7 +136,7 @@ def how(match: Match) -> str:
 
 
 def told_apart(labels: Sequence[str], matches: Sequence[Match]) -> list[str]:
-    """The labels of matches; of those that are alike each with what its match differs in.
+    """The labels of matches; of those that are the same each with what its match differs in.
 
     'Llama 3 8B · measured · TP 2': whose figures they are, and how the work was laid out.
     """
@@ -169,8 +169,8 @@ def _origins(match: Match) -> str:
 def verdict(judgement: Judgement, metric: str) -> str:
     """'faster'; of what failed also how it ended: 'failed: out of memory'."""
     failed = judgement.verdict is Verdict.FAILED
-    said = named(judgement.verdict, metric)
-    return f"{said}: {judgement.reason}" if failed else said
+    wording = named(judgement.verdict, metric)
+    return f"{wording}: {judgement.reason}" if failed else wording
 
 
 def named(verdict: Verdict, metric: str) -> str:
@@ -185,32 +185,32 @@ def interval(judgement: Judgement) -> str:
     if low is None or high is None:
         return UNKNOWN
     outside = [end for end in (low, high) if not low <= 1 <= high]
-    told = (n for n in range(3, 17) if all(round(end, n) != 1 for end in outside))
-    digits = next(told, 3)
+    enough = (n for n in range(3, 17) if all(round(end, n) != 1 for end in outside))
+    digits = next(enough, 3)
     return f"{number(low, digits)} – {number(high, digits)}"
 
 
 def remark(match: Match) -> str:
-    """What a reader must know beside the ratio: where both figures come from, what failed."""
+    """What a reader must know next to the ratio: where both figures come from, what failed."""
     a, b = (
         ", ".join(filter(None, (remark_of(side), median(side, match.metric))))
         for side in (match.a, match.b)
     )
-    said = a if a == b else f"A: {a}; B: {b}"
+    wording = a if a == b else f"A: {a}; B: {b}"
     failed = match.judgement.verdict is Verdict.FAILED
-    return "; ".join(filter(None, (said, None if failed else match.judgement.reason)))
+    return "; ".join(filter(None, (wording, None if failed else match.judgement.reason)))
 
 
 def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs, 2 containers', 'measured, the run was out of memory'."""
-    said = str(side.origin), runs(side), containers(side), ended(side), flag(side)
-    return ", ".join(filter(None, said))
+    wording = str(side.origin), runs(side), containers(side), ended(side), flag(side)
+    return ", ".join(filter(None, wording))
 
 
 def median(side: Side, metric: str) -> str:
     """'median 10,550', which a verdict is on; empty where it is the figure that tables print."""
-    said = printed(METRICS[metric], side.median(metric), side.shown.printed)
-    return "" if said == figure(side.shown, metric) else f"median {said}"
+    wording = printed(METRICS[metric], side.median(metric), side.shown.printed)
+    return "" if wording == figure(side.shown, metric) else f"median {wording}"
 
 
 def runs(side: Side) -> str:
@@ -262,14 +262,14 @@ def counting(metric: Metric, conventions: Iterable[str | None]) -> str:
     stated = set(conventions)
     if metric.name not in CONVENTION_BOUND or (len(stated) == 1 and None not in stated):
         return ""
-    said = (
+    wording = (
         f"{metric.title} of different programs or FLOPs conventions may count other FLOPs for the "
         "same work"
     )
     if None not in stated:
-        return f"{said}."
+        return f"{wording}."
     where = "here" if len(stated) == 1 else "where none is named"
-    return f"{said}; no convention is stated {where}."
+    return f"{wording}; no convention is stated {where}."
 
 
 def summary(comparison: Comparison) -> str:
@@ -300,8 +300,8 @@ def _disjoint(field: str, a: Iterable[Side], b: Iterable[Side]) -> str:
     values = [{getattr(side.shown, field) for side in sides} for sides in (a, b)]
     if values[0] & values[1]:
         return ""
-    said = ({_value(field, one) for one in found} for found in values)
-    listed = " / ".join(", ".join(sorted(some)) for some in said)
+    wording = ({_value(field, one) for one in found} for found in values)
+    listed = " / ".join(", ".join(sorted(some)) for some in wording)
     return f"different {WORKLOAD_WORDS[field]} ({listed})"
 
 

@@ -170,9 +170,9 @@ def _by_step_time(result: Result) -> tuple[bool, float, int]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """B over A: the ratio, its 95 % interval, and what they say. None: cannot be told.
+    """B over A: the ratio, its 95 % interval, and what they say. None: unknown.
 
-    `reason` says how B ended, where it failed, and why it cannot be told where both have figures:
+    `reason` says how B ended, where it failed, and why it is unknown where both have figures:
     they are of different metrics, no measure of each other, or too noisy.
     """
 

@@ -59,7 +59,7 @@ class Point:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What is said of it; None for the first release."""
+        """Its verdict; None for the first release."""
         return self.judgement.verdict if self.judgement else None
 
     @property
@@ -81,7 +81,7 @@ class Point:
 
     @property
     def is_judged(self) -> bool:
-        """Whether no open error, of its own or of the release before, stands in the way."""
+        """Whether no open error, of its own or of the release before, is in the way."""
         if self.judgement is None:
             return not self.has_open_errors
         return self.verdict is not Verdict.NOT_JUDGED
@@ -221,7 +221,7 @@ class Series:
     def _slower_now(self) -> Iterator[Judgement]:
         """How much slower the last release is since each regression and the best; and a branch is.
 
-        Where the last release cannot be told from the one before, how much the regression was.
+        Where the last release cannot be distinguished from the one before: the regression.
         """
         for one in self._open:
             if one.judgement is None or one.verdict is not Verdict.SLOWER:

@@ -18,7 +18,7 @@ TOO_NOISY = 0.05
 """Half a 95 % interval that is wider hides more than anyone would call the same."""
 
 LONE_AND_UNEVEN: Final = "steps differ in tokens: a single run shows no noise, repeat it"
-"""Why two rates cannot be told apart, one of which is of a single run of such steps."""
+"""Why two rates cannot be distinguished, one of which is of a single run of such steps."""
 
 _RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
 """What tokens/s/GPU are known by; the first that a result states."""
@@ -140,8 +140,8 @@ def _differ_in_runs(a: Side, b: Side, metric: str, tolerance: float) -> str | No
     ours, theirs = a.figures(metric), b.figures(metric)
     apart = max(max(some) / min(some) for some in (ours, theirs))
     ends = min(theirs) / max(ours), max(theirs) / min(ours)
-    said = {_verdict(log(end), _of_larger(tolerance), metric) for end in ends}
-    if log(apart) <= _of_larger(tolerance) * (1 + _DUST) or len(said) == 1:
+    verdicts = {_verdict(log(end), _of_larger(tolerance), metric) for end in ends}
+    if log(apart) <= _of_larger(tolerance) * (1 + _DUST) or len(verdicts) == 1:
         return None
     return f"too noisy to tell: runs {number((apart - 1) * 100, 1)} % apart"
 

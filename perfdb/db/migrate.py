@@ -23,7 +23,7 @@ POSTGRES_LOCK = 0x70657266
 
 
 def scripts() -> Path:
-    """The migrations: inside an installed wheel, beside the package in a checkout."""
+    """The migrations: inside an installed wheel, next to the package in a checkout."""
     packaged = PACKAGE / "_migrations"
     return packaged if packaged.is_dir() else PACKAGE.parent / "migrations"
 

@@ -220,12 +220,12 @@ def of_releases(given: Sequence[ResultRow]) -> ColumnElement[bool]:
 
 
 def all_stated(connection: Connection, path: str) -> tuple[Withdrawn, ...]:
-    """Every result in force that was read from a page."""
+    """Every current result that was read from a page."""
     return tuple(_of_page(connection, path))
 
 
 def _of_page(connection: Connection, path: str, *which: ColumnElement[bool]) -> Iterator[Withdrawn]:
-    """The published results in force of a path."""
+    """The published current results of a path."""
     return _published(connection, sources.c.path == path, *which)
 
 
@@ -245,7 +245,7 @@ def _published(connection: Connection, *which: ColumnElement[bool]) -> Iterator[
         .join(releases, results.c.release_id == releases.c.id)
         .where(results.c.origin == Origin.PUBLISHED.value, ~results.c.superseded, *which)
     )
-    yield from (Withdrawn(*said) for said in connection.execute(question))
+    yield from (Withdrawn(*withdrawn_row) for withdrawn_row in connection.execute(question))
 
 
 def withdraw(connection: Connection, gone: Sequence[Withdrawn], when: datetime) -> None:

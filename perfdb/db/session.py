@@ -169,7 +169,7 @@ def reader(url: URL) -> Engine:
             f"{path}: no database here; run `perfdb ingest` first, or name another with --db or "
             "PERFDB_URL"
         )
-    # A reader of a WAL database makes files beside it, unless it is told that nobody writes.
+    # A reader of a WAL database makes files next to it, unless it is told that nobody writes.
     mode = {"mode": "ro"} if os.access(path.parent, os.W_OK) else {"mode": "ro", "immutable": "1"}
     file = f"file:{quote(os.fsencode(path.absolute()))}"  # SQLite takes # ? and % for its own
     engine = create_engine(
@@ -248,10 +248,10 @@ def opened(engine: Engine, url: URL) -> Connection:
 
 def failed(url: URL, error: DBAPIError) -> StoreError:
     """What a database says, as an error that names the store and what to do."""
-    said = str(error.orig)
-    remedies = (remedy for words, remedy in _REMEDIES.items() if words in said)
-    remedy = _unopened(Path(url.database or "")) if _UNOPENED in said else next(remedies, "")
-    return StoreError("; ".join(filter(None, (f"{url.render_as_string()}: {said}", remedy))))
+    cause = str(error.orig)
+    remedies = (remedy for words, remedy in _REMEDIES.items() if words in cause)
+    remedy = _unopened(Path(url.database or "")) if _UNOPENED in cause else next(remedies, "")
+    return StoreError("; ".join(filter(None, (f"{url.render_as_string()}: {cause}", remedy))))
 
 
 def _unopened(path: Path) -> str:

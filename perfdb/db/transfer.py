@@ -78,8 +78,8 @@ def transfer(source: URL, target: URL, watched: Watched) -> int:
             try:
                 copy_rows(stored, into, table, rows(table), watched(table.name, count))
             except (DataError, IntegrityError) as error:
-                said = f"{where}: a row of {table.name} cannot be kept there: {error.orig}"
-                raise StoreError(f"{said}; nothing is copied") from error
+                cause = f"{where}: a row of {table.name} cannot be kept there: {error.orig}"
+                raise StoreError(f"{cause}; nothing is copied") from error
             _number_on(into, table)
             copied += count
     return copied

@@ -12,11 +12,11 @@ from perfdb.stated import RATE
 COLUMNS = (Column("price_per_gpu_hour", float), Column("cost_per_million_tokens", float))
 
 
-def prices(said: Iterable[str]) -> dict[str, float]:
+def prices(texts: Iterable[str]) -> dict[str, float]:
     """Prices of a GPU-hour by system, of texts such as 'dgx-h100=2.49'. Raises InputError."""
-    given = [(text, *text.partition("=")[::2]) for text in said]
-    problems = [problem for one in given for problem in _wrong(*one)]
-    counts = Counter(system for _, system, _ in given)
+    parts = [(text, *text.partition("=")[::2]) for text in texts]
+    problems = [problem for one in parts for problem in _wrong(*one)]
+    counts = Counter(system for _, system, _ in parts)
     problems += [
         Diagnostic("--price", "given twice", field=system, remedy="keep one of them")
         for system, count in counts.items()
@@ -24,7 +24,7 @@ def prices(said: Iterable[str]) -> dict[str, float]:
     ]
     if problems:
         raise InputError(problems)
-    return {system: float(price) for _, system, price in given}
+    return {system: float(price) for _, system, price in parts}
 
 
 def with_cost(table: Table, prices: Mapping[str, float]) -> Table:

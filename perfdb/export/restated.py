@@ -49,7 +49,7 @@ class Restated:
 
 
 @dataclass(frozen=True)
-class Told:
+class ConventionOfRow:
     """What is known of the convention that a row follows, and by what."""
 
     convention: Convention | None
@@ -57,7 +57,7 @@ class Told:
 
 
 def table(connection: Connection, convention: Convention, scope: Scope | None = None) -> Table:
-    """The results in force as `perfdb.export.results` has them, with their restated figures.
+    """The current results as `perfdb.export.results` has them, with their restated figures.
 
     What a page counted is read off all rows of its release, also where the scope has some alone.
     """
@@ -73,7 +73,7 @@ def table(connection: Connection, convention: Convention, scope: Scope | None = 
     return Table((*plain.columns, *COLUMNS), rows)
 
 
-def restate(row: Result, told: Told, to: Convention) -> Restated:
+def restate(row: Result, told: ConventionOfRow, to: Convention) -> Restated:
     """A row's figures as another convention counts them."""
     if row.model_tflops_per_sec_per_gpu is None and row.mfu is None:
         reason = note_text(row.withheld) if row.withheld else None
@@ -107,36 +107,36 @@ def _packed(row: Result, counted: Convention) -> bool | None:
     return None if any("packed" in title.lower() for title in row.raw) else False
 
 
-def _conventions(subjects: Sequence[Result]) -> Iterator[tuple[Result, Told]]:
+def _conventions(subjects: Sequence[Result]) -> Iterator[tuple[Result, ConventionOfRow]]:
     """Each row with what it counts: as is stored with it, else as its figures say."""
     identified = {
         row.result_id: told for rows in releases(subjects) for row, told in _identified(rows)
     }
     for row in subjects:
         known = flops.CONVENTIONS.get(row.flops_convention or "")
-        yield row, Told(known) if known else identified[row.result_id]
+        yield row, ConventionOfRow(known) if known else identified[row.result_id]
 
 
-def _identified(rows: Sequence[Result]) -> Iterator[tuple[Result, Told]]:
+def _identified(rows: Sequence[Result]) -> Iterator[tuple[Result, ConventionOfRow]]:
     counted = flop_counts.counted(rows, reader(rows))
     usual = flop_counts.convention_of(counted)
     given = {row.result_id: count for row, count in counted}
     for row in rows:
         count = given.get(row.result_id)
         none = f"{row.model}: without tokens/s or a step time its convention cannot be told"
-        yield row, _told(row, count, usual) if count else Told(None, none)
+        yield row, _identified_by(row, count, usual) if count else ConventionOfRow(None, none)
 
 
-def _told(row: Result, given: Interval, usual: Convention | None) -> Told:
+def _identified_by(row: Result, given: Interval, usual: Convention | None) -> ConventionOfRow:
     """The release's convention where it explains the row, else the plainest one that does."""
     explaining = flop_counts.explaining(row, given)
     count = f"{significant(given.value)} GFLOP per token"
     if flop_counts.formula(row, flops.DEFAULT) is None:
-        return Told(None, f"no formula covers {row.model}")
+        return ConventionOfRow(None, f"no formula covers {row.model}")
     if not explaining:
-        return Told(None, f"counts {count}, which no convention gives")
+        return ConventionOfRow(None, f"counts {count}, which no convention gives")
     chosen = next((one for one in explaining if one == usual), explaining[0])
-    return Told(chosen, f"identified by {count}")
+    return ConventionOfRow(chosen, f"identified by {count}")
 
 
 def _times(figure: float | None, factor: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The results in force as a table: the columns that other tools rely on, in their order."""
+"""The current results as a table: the columns that other tools rely on, in their order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -54,7 +54,7 @@ def table(connection: Connection, scope: Scope | None = None) -> Table:
 
 
 def rows(connection: Connection, scope: Scope) -> list[dict[str, object]]:
-    """Every result in force of a scope, as `perfdb.queries.results.current` has it."""
+    """Every current result of a scope, as `perfdb.queries.results.current` has it."""
     answer = connection.execute(within(connection, results.current(), scope))
     names = list(answer.keys())
     return [dict(zip(names, row, strict=True)) for row in answer]

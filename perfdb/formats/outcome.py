@@ -14,7 +14,7 @@ from perfdb.log_text import decoded, plain
 from perfdb.record import Outcome
 
 _STATED: Final = (
-    (Outcome.OUT_OF_MEMORY, out_of_memory.SAID),
+    (Outcome.OUT_OF_MEMORY, out_of_memory.MESSAGE),
     (Outcome.TIMED_OUT, re.compile(r"DUE TO TIME LIMIT")),
     (Outcome.FAILED, re.compile(r"DUE TO NODE FAILURE|srun: error: Node failure on ")),
 )

@@ -41,7 +41,7 @@ def _pieces(lines: Sequence[str]) -> Iterator[Piece]:
 
 
 def _grids(lines: Sequence[str], first: int) -> Iterator[Piece]:
-    """The tables in a run of cells: as many cells as a rule has parts stand before it."""
+    """The tables in a run of cells: as many cells as a rule has parts are before it."""
     rules = [index for index, line in enumerate(lines) if _RULE.fullmatch(line)]
     widths = [lines[rule].strip().rstrip("|").count("|") + 1 for rule in rules]
     starts = [max(0, rule - width) for rule, width in zip(rules, widths, strict=True)]

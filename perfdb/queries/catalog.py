@@ -64,12 +64,12 @@ def all_releases() -> Select[*tuple[object, ...]]:
 
 
 def releases_of_runs(which: ColumnElement[bool]) -> Select[int]:
-    """The releases of the results, in force or superseded, of some runs."""
+    """The releases of the results, current or superseded, of some runs."""
     return _of_results().join(runs, results.c.run_id == runs.c.id).where(which)
 
 
 def releases_of_files(which: ColumnElement[bool]) -> Select[int]:
-    """The releases of the results, in force or superseded, of some sources."""
+    """The releases of the results, current or superseded, of some sources."""
     return _of_results().join(sources, results.c.source_id == sources.c.id).where(which)
 
 
@@ -87,7 +87,7 @@ def _of_results() -> Select[int]:
 
 
 def versions() -> Select[str, str]:
-    """Each framework with each version that has a result in force."""
+    """Each framework with each version that has a current result."""
     return (
         select(releases.c.framework, releases.c.version)
         .join(results, results.c.release_id == releases.c.id)
@@ -123,7 +123,7 @@ def row_versions() -> CompoundSelect[*tuple[object, ...]]:
 
 
 def model_names() -> Select[str]:
-    """The names of the models that have results in force."""
+    """The names of the models that have current results."""
     return (
         select(models.c.name)
         .join(cases, cases.c.model_id == models.c.id)

@@ -27,12 +27,12 @@ def printed() -> Select[int, int, int]:
 
 
 def keys() -> Select[int, str]:
-    """The key of each result in force, by its id: the same in every revision."""
+    """The key of each current result, by its id: the same in every revision."""
     return select(results.c.id, results.c.key).where(~results.c.superseded)
 
 
 def published_sources() -> Select[*tuple[object, ...]]:
-    """The states of the pages that published results in force were read from, by SHA-256.
+    """The states of the pages that published current results were read from, by SHA-256.
 
     Path, SHA-256, when it was first read, when a result was last read from it, the URL and the day
     of its original. The empty state of a page that was withdrawn is left out.

@@ -79,7 +79,7 @@ def in_force_and_superseded_at() -> Question:
 
 
 def runs_by_results_in_force() -> Question:
-    """Runs with a wrong number of results in force: it must be 1, or 0 if the run was withdrawn."""
+    """Runs with a wrong number of current results: it must be 1, or 0 if the run was withdrawn."""
     in_force = func.count(_IN_FORCE)
     return (
         select(runs.c.run_id, runs.c.withdrawn, in_force.label("count"))

@@ -1,4 +1,4 @@
-"""What the last audit found: the findings of the results in force."""
+"""What the last audit found: the findings of the current results."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from perfdb.queries.results import identified
 
 
 def current() -> Select[*tuple[object, ...]]:
-    """Every finding of a result in force: the fields of an audit's finding, by result.
+    """Every finding of a current result: the fields of an audit's finding, by result.
 
     Ordered by result, then by rule; not by severity.
     """
@@ -37,10 +37,10 @@ def current() -> Select[*tuple[object, ...]]:
 
 
 def of_releases(release_ids: Iterable[int]) -> Select[*tuple[object, ...]]:
-    """The findings of the results in force of some releases."""
+    """The findings of the current results of some releases."""
     return current().where(results.c.release_id.in_(release_ids))
 
 
 def errors() -> Select[*tuple[object, ...]]:
-    """The findings of the results in force that are errors."""
+    """The findings of the current results that are errors."""
     return current().where(findings.c.severity == "error")

@@ -117,7 +117,7 @@ def with_bytes(which: ColumnElement[bool]) -> Select[int, str]:
 
 
 def of_files(source_ids: Collection[int]) -> Select[int, str, str]:
-    """The runs in force of directories with these sources, with the paths of the sources."""
+    """The current runs of directories with these sources, with the paths of the sources."""
     return (
         select(run_files.c.source_id, runs.c.run_id, sources.c.path)
         .join(runs, run_files.c.run_id == runs.c.id)

@@ -1,6 +1,6 @@
 """Whether anything has changed since the last build; where nothing has, the store is not read.
 
-What a build was made from is kept beside what it made: the state of the store, the code, the
+What a build was made from is kept next to what it made: the state of the store, the code, the
 accepted findings, and the age of each file, so that one that was changed by hand is made again.
 So is the age of each file of the site, of which Sphinx only notices those that are gone.
 """

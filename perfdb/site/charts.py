@@ -34,7 +34,7 @@ FAINT: Final = f"color-mix(in srgb, {MUTED} 65%, var(--pst-color-background, #ff
 """A neutral bar: lighter than the good and the bad ones."""
 
 SERIES: Final = (STEP, MEDIAN, GOOD, PUBLISHED, WARNING, MUTED)
-"""The colours of lines that stand beside one another."""
+"""The colours of lines that are next to each other."""
 
 OF_PEAKS: Final = {"bf16": STEP, "fp8": MEDIAN, "fp4": GOOD}
 """The colours of bars, by the peak that their precision is held against."""
@@ -43,7 +43,7 @@ MOST_BARS: Final = 24
 MOST_LINES: Final = 6
 """Bars and lines that a chart has at most; the tables below it have them all."""
 MOST_TOGETHER: Final = 12
-"""Bars that stand below one another; more of them are two drawings, side by side where they fit."""
+"""Bars that are below one another; more of them are two drawings, side by side where they fit."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class ShownColumn:
 
     @property
     def numeric(self) -> bool:
-        """Whether it holds numbers, which stand to the right."""
+        """Whether it holds numbers, which are to the right."""
         return self.kind == "integer" or (self.kind == "extra" and not self.wide) or self.is_figure
 
     @property
@@ -179,7 +179,7 @@ class ShownColumn:
 
 @dataclass(frozen=True)
 class Profile:
-    """A family of tables. `is_offered`: its results can be downloaded beside it."""
+    """A family of tables. `is_offered`: its results can be downloaded next to it."""
 
     name: str
     columns: tuple[ShownColumn, ...]
@@ -233,7 +233,7 @@ _TELLING = (
     *(replace(column, shown="varies") for column in (SYSTEM, TASK, VARIANT)),
     ShownColumn("Options", ("options",), "options", shown="apart", wide=True),
 )  # fmt: skip
-"""Whatever tells two cases apart (`perfdb.record.Case`)."""
+"""Whatever distinguishes two cases (`perfdb.record.Case`)."""
 
 
 def _own(*columns: ShownColumn) -> tuple[ShownColumn, ...]:
@@ -248,7 +248,7 @@ def _telling(*columns: ShownColumn) -> tuple[ShownColumn, ...]:
 
 
 def _family(name: str, *columns: ShownColumn) -> Profile:
-    """A family of its own columns: what tells rows apart, and where each is from, are behind."""
+    """A family of its own columns: what distinguishes rows, and where each is from, are behind."""
     return Profile(name, (*_telling(*columns), CONTAINER, ORIGIN))
 
 
@@ -265,7 +265,7 @@ DFM = _family(
     TOKENS,
     *_own(TFLOPS),
 )
-"""Its pages name no precision; DP, SP, GA and tokens stand on some of them only."""
+"""Its pages name no precision; DP, SP, GA and tokens are on some of them only."""
 
 NEMO = _family(
     "nemo",
@@ -280,7 +280,7 @@ NEMO = _family(
     *_own(TOKENS, TFLOPS),
     MFU,
 )
-"""FSDP stands on the pages of some systems only; what else is not always there is not theirs."""
+"""FSDP is on the pages of some systems only; what else is not always there is not theirs."""
 
 PLAIN, PACKED = _own(
     SEQUENCE,
@@ -320,7 +320,7 @@ AUTOMODEL = _family(
     *_own(GBS, MBS, LBS, GA, replace(SEQUENCE, title="Seq Length"), TP, PP, CP, EP, VP, FSDP),
     *_own(KERNELS),
 )
-"""Wide, and with sentences in it: the figures stand before what they were reached with."""
+"""Wide, and with sentences in it: the figures are before what they were reached with."""
 
 SCALING = _family(
     "scaling",
@@ -455,7 +455,7 @@ def of_results(results: Sequence[SiteResult]) -> Profile:
 
 
 def by_system(profile: Profile) -> Profile:
-    """The profile of rows of a model, which their systems tell apart and name."""
+    """The profile of rows of a model, which their systems distinguish and name."""
     own = {column.fields: column for column in profile.columns}
     system, model = (own.pop(one.fields) for one in (SYSTEM, MODEL))
     first = (replace(system, shown="always"), replace(model, shown="varies"))

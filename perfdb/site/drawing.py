@@ -111,7 +111,7 @@ def drawn(kind: Axis, title: str, sentence: str, draw: Callable[[Axes], Frame]) 
 
 
 def paint(colour: str) -> str:
-    """What to draw with, so that a colour of the palette stands in the page."""
+    """What to draw with, so that a colour of the palette is in the page."""
     return f"#{COLOURS.index(colour) + 1:06x}"
 
 
@@ -233,7 +233,7 @@ ROW: Final = 18.0
 GAP: Final = 8.0
 """Between a label and what it belongs to."""
 SAMPLE: Final = 28.0
-"""How long the piece of a line is that stands before its name."""
+"""How long the piece of a line is that is before its name."""
 LONGEST_TICK: Final = 100.0
 LONGEST_VALUE: Final = 80.0
 """Of a release, at the end of a bar; what is longer ends in …"""
@@ -262,7 +262,7 @@ class Style:
 
 
 STYLES: Final = tuple(map(Style, charts.SERIES, DASHES, MARKS))
-"""Lines that stand beside one another: colour, dashes and marks each tell them apart."""
+"""Lines that are next to each other: colour, dashes and marks each tell them apart."""
 IDEAL: Final = Style(charts.MUTED, "dotted")
 WARMUP: Final = Style(charts.WARMUP, width=ROW / 2, alpha=0.25)
 MEDIAN: Final = Style(charts.MEDIAN, "dashed")
@@ -270,7 +270,7 @@ MEDIAN: Final = Style(charts.MEDIAN, "dashed")
 
 @dataclass(frozen=True)
 class _Curve:
-    """A line, how it is drawn, and what stands below: nothing where its name is empty."""
+    """A line, how it is drawn, and what is below: nothing where its name is empty."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -442,7 +442,7 @@ def _bars(axis: str, given: Sequence[ChartBar], every: Sequence[ChartBar], axes:
 
 
 def _beside(axes: Axes, places: Iterable[float], middles: Sequence[float], colour: str) -> None:
-    """Upright lines beside the bars alone: whole ones would run through the labels."""
+    """Upright lines next to the bars alone: whole ones would run through the labels."""
     half = BAR / 2 + 1
     rows = [(middle - half, middle + half, math.nan) for middle in middles]
     points = [(place, height) for place in places for row in rows for height in row]

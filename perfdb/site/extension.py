@@ -62,7 +62,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
 
 
 def add_files(app: Sphinx, config: Config) -> None:
-    """Our style sheet and script are linked; what we make beside the documents is no document."""
+    """Our style sheet and script are linked; what we make next to the documents is no document."""
     # A list of its own: that of other builds in this process may be the same one.
     config.exclude_patterns = [*config.exclude_patterns, GENERATED, DOWNLOADS]
     app.add_css_file("perfdb.css")
@@ -156,7 +156,7 @@ def drop_neighbors(
 ) -> None:
     """No link to the page before or after where one of the two is made from the store.
 
-    Which stands beside which changes with the store, and Sphinx does not write a page anew for it.
+    Which is next to which changes with the store, and Sphinx does not write a page anew for it.
     """
     links = context.get("rellinks")
     if not isinstance(links, list):
@@ -168,7 +168,7 @@ def drop_neighbors(
 
 
 _NEIGHBORS: Final = {"N": "next", "P": "prev"}
-"""What a page calls those beside it, by the keys that Sphinx gives the links to them."""
+"""What a page calls those next to it, by the keys that Sphinx gives the links to them."""
 
 
 def _is_made(document: str) -> bool:

@@ -32,7 +32,7 @@ def shortened(words: str, room: float) -> str:
 
 
 def wrapped(words: str, room: float) -> list[str]:
-    """A label whose parts stand between middle dots: on two lines where one is too short for it.
+    """A label whose parts are between middle dots: on two lines where one is too short for it.
 
     The first of two ends in a dot. What is longer still ends in …
     """

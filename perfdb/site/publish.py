@@ -358,7 +358,7 @@ def _is_made(page: Path) -> bool:
 def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:
     """Write the pages that are not there as they should be; says of each whether it was written.
 
-    Raises InputError, and writes nothing, where a page that somebody wrote stands in the way.
+    Raises InputError, and writes nothing, where a page that somebody wrote is in the way.
     """
     try:
         before = {path: _content(folder / path) for path in wanted}

@@ -73,7 +73,7 @@ def recomputed(stored: StoredRun, given: Steps, asked: Asked) -> ResultRow:
 
 
 def _picked(stored: StoredRun, given: Steps, window: Window) -> Selection:
-    """The lines of a window; no peak memory where nothing tells which attempts they are of.
+    """The lines of a window; no peak memory where it is unknown which attempts they are of.
 
     Of several attempts the notes tell where the last began, and no other.
     """

@@ -61,7 +61,7 @@ class _Reread:
 
 
 def figures(connection: Connection, watch: Watch) -> Iterator[Finding]:
-    """Every measured result in force follows from its stored steps."""
+    """Every measured current result follows from its stored steps."""
     rows = connection.execute(results.with_runs()).mappings().all()
     for run, steps in watch(with_steps(connection, rows), len(rows)):
         where = f"run {run.run_id}"

@@ -46,7 +46,7 @@ COLOURS: Final = {Verdict.FASTER: GOOD, Verdict.SLOWER: BAD}
 
 
 def change_of(match: Match) -> float | None:
-    """B against A as a fraction of A: 0.02 is two per cent more; None where it cannot be told."""
+    """B against A as a fraction of A: 0.02 is two per cent more; None where it is unknown."""
     ratio = match.judgement.ratio
     return None if ratio is None else ratio - 1
 
@@ -99,8 +99,8 @@ def _labels(matches: Sequence[Match]) -> list[str]:
     """What each bar is of; a detail only where the bars differ in it, or would be named alike."""
     rows = [_named(match.b.shown) for match in matches]
     differ = [len(set(column)) > 1 for column in zip(*rows, strict=True)]
-    told = [always or differs for always, differs in zip(ALWAYS, differ, strict=True)]
-    labels = [" · ".join(filter(None, compress(row, told))) for row in rows]
+    shown_parts = [always or differs for always, differs in zip(ALWAYS, differ, strict=True)]
+    labels = [" · ".join(filter(None, compress(row, shown_parts))) for row in rows]
     return report.told_apart(labels, matches)
 
 

@@ -364,7 +364,7 @@ def _table(label: str, works: Sequence[Work]) -> HtmlTable:
 
 
 def _of_precisions(works: Sequence[Work]) -> Iterator[Made]:
-    """The rate in each precision, BF16 first, and beside it how much faster that is."""
+    """The rate in each precision, BF16 first, and next to it how much faster that is."""
     rate = METRICS[works[0].rate].title
     titles = {name: precision_of(it) for work in works for name, it in work.best.items()}
     for name in sorted(titles, key=_precision_order):
@@ -388,7 +388,7 @@ def _otherwise(work: Work) -> Iterator[str]:
 
 
 def _note(works: Sequence[Work]) -> Markup:
-    """What is beside one another, and what is left out."""
+    """What is next to each other, and what is left out."""
     rates = [(result, work.rate) for work in works for result in work.best.values()]
     computed = any(is_computed(result, rate) for result, rate in rates)
     return best_results.note(

@@ -93,17 +93,17 @@ def histories(revisions: Iterable[ResultRevision]) -> list[list[ResultRevision]]
 
 
 def corrections(revisions: Iterable[ResultRevision]) -> dict[int, str]:
-    """What results in force said before, by their number in the store.
+    """What current results said before, by their number in the store.
 
     'corrected on 2026-03-05: Tokens / sec / GPU: 3238 → 6476'. What was only read anew, or is
     printed by another page too, says the same as before and is not here.
     """
-    said: dict[int, str] = {}
+    wording: dict[int, str] = {}
     for history in (it for it in histories(revisions) if len(it) > 1):
         changed = [it for it in _events(history) if it.act in ("corrected", "contradicted")]
         if changed and not history[-1].superseded:
-            said[history[-1].result_id] = "; ".join(map(_correction, changed))
-    return said
+            wording[history[-1].result_id] = "; ".join(map(_correction, changed))
+    return wording
 
 
 def withdrawals(revisions: Iterable[ResultRevision]) -> list[ChangelogEvent]:
@@ -157,7 +157,7 @@ def _events(history: Sequence[ResultRevision]) -> Iterator[ChangelogEvent]:
 def _withdrawn(
     one: ResultRevision, when: datetime | None, reason: str | None = None
 ) -> ChangelogEvent:
-    """What is no longer stated, with its figures, and why: as said of its run, or of its page."""
+    """What is no longer stated, with its figures, and why: as stated of its run, or of its page."""
     return _event(
         one, when, "withdrawn", _differences(_stated(one), {}), reason or one.stated_reason
     )
@@ -174,13 +174,13 @@ def _revised(old: ResultRevision, new: ResultRevision) -> tuple[Act, tuple[Field
         if not differ:
             return "also printed", ()
         return "contradicted", tuple(_changes(old, new, FIGURES))
-    told: list[FieldChange] = []
+    differing: list[FieldChange] = []
     fields: Sequence[str] = FIGURES
     if old.raw and new.raw:
         cells = old.raw, new.raw
-        told += _differences(*cells)
+        differing += _differences(*cells)
         fields = tuple(name for name in FIGURES if old.printed.get(name) == new.printed.get(name))
-    changes = (*told, *_changes(old, new, fields), *_noted(old, new))
+    changes = (*differing, *_changes(old, new, fields), *_noted(old, new))
     return ("corrected" if differ else "read again"), changes
 
 
@@ -218,7 +218,7 @@ def _changes(
         one, other = getattr(old, name), getattr(new, name)
         if one == other:
             continue
-        texts = _said(name, old), _said(name, new)
+        texts = _wording(name, old), _wording(name, new)
         if isinstance(one, float) and isinstance(other, float) and texts[0] == texts[1]:
             texts = told_apart(one, other, 4)
         yield FieldChange(field=_TITLES.get(name, name), old=texts[0], new=texts[1])
@@ -233,7 +233,7 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[FieldC
     )
 
 
-def _said(name: str, one: ResultRevision) -> str | None:
+def _wording(name: str, one: ResultRevision) -> str | None:
     """A figure as its page prints it where it does; else to four digits."""
     value = getattr(one, name)
     if isinstance(value, Note):
@@ -245,10 +245,10 @@ def _said(name: str, one: ResultRevision) -> str | None:
 
 def _stated(one: ResultRevision) -> dict[str, str]:
     """The figures of a result, and how it ended where that is why it has none."""
-    said = ((name, _said(name, one)) for name in FIGURES if name not in _GROUNDS)
+    wording = ((name, _wording(name, one)) for name in FIGURES if name not in _GROUNDS)
     return {
         _TITLES.get(name, name): text
-        for name, text in said
+        for name, text in wording
         if text is not None and text != Outcome.FINISHED.value
     }
 
