@@ -22,9 +22,9 @@ def withdraw(
     """Withdraw every result of pages, result files or runs, whether the file still exists or not.
 
     A page or a file of results, such as a summary or golden values, is named by the path that it
-    was read from, a run by its id, its directory or its log. A result that another page states
-    falls back to it. What was withdrawn is kept. Reading a page or file again brings its results
-    back; a run counts again only with --undo.
+    was read from, a run by its id, its directory or its log. A result that another page states,
+    too, is withdrawn with it: read that page again. What was withdrawn is kept. Reading a page or
+    file again brings its results back; a run counts again only with --undo.
     """
     if undo:
         restored = ingest.restore(words, store_url(db))
