@@ -12,8 +12,9 @@ from perfdb.ingest.options import LogOptions, Options, checked
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
+from perfdb.verify.published import published
 from tests import seeds
-from tests.trees import NEMO, PAGE, counted, rows_of
+from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
 PUBLISHED = seeds.ROOT / "data" / "published"
 
@@ -138,6 +139,16 @@ def test_a_page_that_changes_its_mind_makes_revisions_and_another_original(
     assert [date(2025, 10, 2), date(2025, 12, 16), date(2025, 12, 16)] == days
     said = (40, "window(11,50)", None)
     assert [(*said, 12273.0), (*said, 1563.0)] == rows_of(store, STORED)
+
+
+def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
+    ingest.ingest([page], sqlite, NEMO)
+    with writing(sqlite) as connection:
+        assert [] == list(published(connection, lambda items, _: items))
+        connection.execute(results.update().values(window="last"))
+        found = [one.message for one in published(connection, lambda items, _: items)]
+    assert 2 == len(found)
+    assert all("window is last, and window(11,50) by the bytes" in one for one in found)
 
 
 @pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")
