@@ -176,19 +176,22 @@ def _start_of_last_run(printed: Steps) -> int:
 def _start_of_last_attempt(printed: Steps, starts: Sequence[int]) -> int:
     """Where the program last started again, or a log last goes back to a step it has; else 0.
 
-    If nearly every step is printed twice, the lines are those of several ranks.
+    If nearly every step is printed twice, the lines are those of several ranks. One of them may
+    start late, and prints the first step, too.
     """
     goes_back = _goes_back(printed)
     if not (goes_back.any() or starts) or not len(printed):
         return 0
-    _, firsts, inverse = np.unique(printed.step, return_index=True, return_inverse=True)
-    if len(printed) >= SEVERAL_RANKS * len(firsts):
-        return 0
+    steps, firsts, inverse = np.unique(printed.step, return_index=True, return_inverse=True)
     is_known = firsts[inverse] < np.arange(len(printed))
-    back = np.flatnonzero(goes_back & is_known[1:]) + 1
-    started = np.searchsorted(printed.line, starts)
-    started = started[(started > 0) & (started < len(printed))]
-    return int(max([0, *back[-1:], *started[-1:]]))
+    back = np.flatnonzero(goes_back & is_known[1:])[-1:] + 1
+    started = [
+        at
+        for at in np.searchsorted(printed.line, starts).tolist()
+        if 0 < at < len(printed) and printed.step[at:].min() > steps[0]
+    ]
+    is_of_ranks = len(printed) >= SEVERAL_RANKS * len(steps)
+    return int(max([0, *([] if is_of_ranks else back.tolist()), *started]))
 
 
 def _each_once(where: str, printed: Steps) -> tuple[Steps, list[Diagnostic]]:
