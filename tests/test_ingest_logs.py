@@ -20,7 +20,7 @@ from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages.base import PageContext
 from perfdb.verify import verify
-from tests import archives, factories
+from tests import factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, step_line, titan, write
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, read_at, rows_in_words
@@ -151,26 +151,6 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
     assert ((1, 0, 0, 0), ()) == (counted(third), third.unattributed)
 
 
-def test_an_unattributed_log_says_why_its_batch_size_is_not_known(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Its lines say two sizes, and a note says so, in an archive too."""
-    text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 15)
-    path = write(tmp_path / "a", text)
-    archive = archives.write(tmp_path / "a.tar", archives.tar(archives.of_folder(tmp_path / "a")))
-
-    for given, where in ((path, str(path)), (archive, f"{archive}!/train.log")):
-        report = ingest([given], sqlite, GIVEN)
-        assert report.unattributed == (
-            f"{where}: names no global_batch_size; pass --set global_batch_size=…",
-        )
-        [note] = report.notes
-        assert (where, "the global batch size changes between 64 and 128") == (
-            note.where,
-            note.message.partition(",")[0],
-        )
-
-
 def test_a_log_of_the_last_rank_alone_says_where_its_settings_are(
     sqlite: URL, tmp_path: Path
 ) -> None:
@@ -191,43 +171,15 @@ def test_a_log_of_the_last_rank_alone_says_where_its_settings_are(
     assert 1 == ingest([joined], sqlite, Options(PageContext(release="2.0"), logs=given)).new
 
 
-@pytest.mark.parametrize("start", ["", "seq_length=8192\n"])
-def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path, start: str) -> None:
-    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start.
-
-    Whether the log says the sequence length or --set does.
-    """
+def test_of_a_log_whose_batch_grows_the_last_size_is_read(sqlite: URL, tmp_path: Path) -> None:
+    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs; --window holds steps of that size only."""
     text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", start + text)
-    said = "the global batch size changes between 64 and 128"
+    asked = replace(GIVEN, logs=LogOptions(SET, window="window(5,20)"))
+    report = ingest([write(tmp_path / "a", text)], sqlite, asked)
+    changes = "the global batch size changes between 64 and 128: the steps up to 12 are left out"
+    assert [changes] == [note.message for note in report.notes]
     question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
-
-    report = ingest([path], sqlite, GIVEN)
-    assert 1 == len(report.unattributed)
-    [note] = report.notes
-    assert f"{said}, and not all steps of skip_warmup(10) have the same" in note.message
-
-    asked = replace(GIVEN, logs=LogOptions(SET, window="window(13,20)"))
-    report = ingest([path], sqlite, asked)
-    assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
-    assert [f"{said}: all steps of window(13,20) have 128"] == [n.message for n in report.notes]
     assert [(2.1, pytest.approx(62415.238))] == rows_in_words(sqlite, question)
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-
-
-def test_a_batch_size_that_is_stated_makes_no_rate_of_steps_of_another(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Of the last ten steps two have 64 × 8192 tokens and eight 128 × 8192."""
-    text = nemo([2.0] * 20).replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", text)
-
-    logs = LogOptions((*SET, "global_batch_size=128"))
-    report = ingest([path], sqlite, replace(GIVEN, logs=logs))
-
-    question = select(results.c.tokens_per_sec_per_gpu, results.c.model_tflops_per_sec_per_gpu)
-    assert [(pytest.approx(58982.4), None)] == rows_in_words(sqlite, question)
-    assert "step 11 has 524,288 tokens, not 128 × 8,192" in str(report.notes[-1])
     assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
 
 

@@ -16,7 +16,7 @@ from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import FORMATS, ParsedLog, Reading, numbers
 from perfdb.formats.columns import Steps
-from perfdb.formats.outcome import Account, ending
+from perfdb.formats.outcome import ending
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
@@ -371,7 +371,7 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
 ) -> None:
     """A NaN counts anywhere, other tokens in the window; skipped steps do not, if they are few."""
     steps = sorted(readings, key=lambda one: one.step)
-    end = ending(Steps.of(steps), Account(None, done=True))
+    end = ending(Steps.of(steps), done=True)
     both = StepRecord.model_fields.keys() & set(Reading._fields)
     records = [StepRecord(**{field: getattr(one, field) for field in both}) for one in steps]
     window = aggregation.named(name)
