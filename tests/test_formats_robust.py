@@ -21,11 +21,10 @@ LINE_LOGS = [path for path in LOGS if path.suffix in (".log", ".jsonl")]
 STEP_LOGS = [
     path
     for path in LINE_LOGS
-    # A step that is wrapped over several lines ends where another rank prints between them.
+    # A step that is wrapped over several lines ends where another rank prints between them, and of
+    # a log that goes on with another attempt only that one is read.
     if path.parent.name == "good"
-    and path.name != "wrapped_lines.log"
-    # Of a log that goes on with another attempt only that one is read.
-    and path.name != "goes_on_with_fewer_gpus.log"
+    and path.name not in ("wrapped_lines.log", "goes_on_with_fewer_gpus.log")
 ]
 thorough = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
