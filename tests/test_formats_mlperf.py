@@ -83,7 +83,7 @@ CLOSED = {"submission_division": "closed"}
         ({"submission_platform": "64xDGX-H100"}, {"num_nodes": 64, "system": "dgx-h100"}),
         ({"submission_platform": "1xNVIDIA HGX B200"}, {"num_nodes": 1, "system": "dgx-b200"}),
         ({"submission_platform": "NVIDIA DGX H100"}, {"system": "dgx-h100"}),
-        ({"submission_platform": "1xXE9640x4H100-SXM5-80GB"}, {"system": "dgx-h100"}),
+        ({"submission_platform": "1xXE9640x4H100-SXM5-80GB"}, {}),
         ({"submission_platform": "2xNVIDIA GB200 NVL72"}, {"system": "dgx-gb200"}),
         # The model and the task by the rules of a benchmark, and the length in the closed division.
         ({"submission_benchmark": "llama31_405b"}, {"model": "llama3.1-405b", "task": "pretrain"}),
