@@ -14,8 +14,7 @@ from sqlalchemy import URL, func, select, update
 from perfdb.aggregation import last_n
 from perfdb.db.tables import results, run_files, runs, sources
 from perfdb.ingest import LogOptions, Options, Source, ingest, pipeline, preview
-from perfdb.ingest.companions import LOG_PARSER_VERSION
-from perfdb.ingest.runs import RUN_PARSER_VERSION
+from perfdb.ingest.reads import LOG_PARSER_VERSION, RUN_PARSER_VERSION
 from perfdb.pages.base import PageContext
 from perfdb.verify.recompute import Asked, Scope, recompute
 from tests import factories

@@ -9,7 +9,7 @@ from perfdb.db.rows import SourceFile
 from perfdb.db.tables import cases, run_files, runs, systems
 from perfdb.formats import llmb, megatron_lm
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest.attribution import Attributed, Attribution, KnownVersions
+from perfdb.ingest.attribution import attribute
 from perfdb.ingest.companions import Companion, Folders
 from perfdb.ingest.find import file
 from perfdb.ingest.options import checked
@@ -118,20 +118,20 @@ def test_an_iteration_line_alone_does_not_say_the_program(
         for said in llmb.FORMAT.parse("llmb-config_7.yaml", [text.encode()])
     ]
     options = checked(Options(context, logs=LogOptions((*SET, "release=1"))))
-    account = Attribution("a.log", log, files, options.stated, KnownVersions())
-    assert isinstance(account.of, Attributed)
+    account = attribute("a.log", log, files, options)
+    assert account.release is not None
     note = "a.log: nothing says its framework: megatron-lm is taken"
-    taken = [", taken" for told in account.remarks() if str(told).startswith(note)]
-    assert expected == "".join([account.of.release.framework, *taken])
+    taken = [", taken" for told in account.remarks if str(told).startswith(note)]
+    assert expected == "".join([account.release.framework, *taken])
 
 
 def test_a_format_that_is_stated_says_the_program() -> None:
     [log] = megatron_lm.FORMAT.parse("a.log", [megatron().encode()])
     options = LogOptions((*SET, "release=1"), format="megatron_lm")
     known = checked(Options(logs=options))
-    account = Attribution("a.log", log, (), known.stated, KnownVersions(), forced=True)
-    assert isinstance(account.of, Attributed)
-    assert ("megatron-lm", []) == (account.of.release.framework, [*account.remarks()])
+    account = attribute("a.log", log, (), known)
+    assert account.release is not None
+    assert ("megatron-lm", ()) == (account.release.framework, account.remarks)
 
 
 @pytest.mark.parametrize(

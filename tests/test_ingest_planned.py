@@ -51,7 +51,7 @@ def told(changes: tuple[Change, ...]) -> list[tuple[str, str, int, float | None,
             one.result.tokens_per_sec_per_gpu,
         )
         for one in changes
-        if one.is_change
+        if one.status != "unchanged"
     ]
 
 
