@@ -269,9 +269,9 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
 
 def _put_steps(connection: Connection, read: Iterable[tuple[int, Given]]) -> None:
     rows = (
-        (number, *step)
+        row
         for number, one in read
-        for step in one.run.steps.rows(*STEP_COLUMNS, "line")
+        for row in map((number,).__add__, one.run.steps.rows(*STEP_COLUMNS, "line"))
     )
     bulk.add(connection, steps, ("run_id", *STEP_COLUMNS, "source_line"), rows)
 

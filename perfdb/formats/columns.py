@@ -15,6 +15,7 @@ Fields are those of `Reading`. A log may add columns of other names, such as
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Final, NamedTuple, overload
@@ -61,6 +62,9 @@ class StepColumn(NamedTuple):
     @classmethod
     def of(cls, cells: Sequence[float | None], kind: type[np.generic] = np.float64) -> "StepColumn":
         """A column of numbers and None; a whole number that int64 cannot hold is not known."""
+        if None not in cells:
+            with suppress(OverflowError):
+                return cls.full(np.array(cells, kind))
         fits = [cell is not None and (kind is np.float64 or abs(cell) < 2**63) for cell in cells]
         values = [cell if fit else 0 for cell, fit in zip(cells, fits, strict=True)]
         return cls(np.array(values, kind), np.array(fits, np.bool_))
