@@ -64,7 +64,7 @@ class StepColumn(NamedTuple):
         """A column of numbers and None; a whole number that int64 cannot hold is not known."""
         if None not in cells:
             with suppress(OverflowError):
-                return cls.full(np.array(cells, kind))
+                return cls(np.array(cells, kind), np.ones(len(cells), np.bool_))
         fits = [cell is not None and (kind is np.float64 or abs(cell) < 2**63) for cell in cells]
         values = [cell if fit else 0 for cell, fit in zip(cells, fits, strict=True)]
         return cls(np.array(values, kind), np.array(fits, np.bool_))

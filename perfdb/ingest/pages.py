@@ -12,7 +12,6 @@ from perfdb.ingest.options import Checked
 from perfdb.ingest.reads import PAGE, PAGE_PARSER_VERSION, PageRows, Rejected, Skipped
 from perfdb.ingest.unpack import chunks
 from perfdb.page_text import decoded_page
-from perfdb.pages import reader
 
 UNKNOWN: Final = (
     "neither a run directory, a page with a table of results nor a log of a known format"
@@ -32,6 +31,8 @@ _OURS: Final = re.compile(
 
 def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected:
     """A page's rows. A file that is no page, or one of ours, is skipped unless it is named."""
+    from perfdb.pages import reader  # noqa: PLC0415  a log needs no parser of pages: 0.4 s
+
     where, content = source.where, _content(source, options)
     if content is None:
         return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")

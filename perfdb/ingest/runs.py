@@ -126,7 +126,7 @@ def parse_run(found: RunFound) -> RunRead | Skipped | Rejected:
             # Its runner may have ended it since its files were read; nobody writes to them now.
             found = replace(found)
             record = _record(found)
-        where = found.source.place.name(found.run.steps)
+        where = found.source.place.name(f"{found.source.path}/{STEPS}")
         steps = parse_steps(where, found.bytes_of(STEPS).decode(errors="replace").splitlines())
         if problem := damage(where, steps):
             return Rejected(found.path, (problem,))
@@ -204,7 +204,7 @@ def _notes(where: str, record: RunRecord, result: ResultRow) -> Iterator[Diagnos
 
 
 def _record(found: RunFound) -> RunRecord:
-    where = found.source.place.name(found.run.record)
+    where = found.source.place.name(f"{found.source.path}/{RECORD}")
     return parse_json(where, found.bytes_of(RECORD), RunRecord)
 
 
