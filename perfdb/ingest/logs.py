@@ -46,7 +46,8 @@ _LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
 """The suffixes of files that are logs or pages, and of those that are logs and nothing else."""
 
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
-"""What is under the header of a page's table; a log has none."""
+"""What is under the header of a page's table; a log has none. NVIDIA's recipe of Nemotron 4 in
+dgxc-benchmarking is such a page that shows lines of a log."""
 
 _OF_PERFDB: Final = re.compile(
     rb"^plan: \d+ to run, \d+ finished before, \d+ skipped$", re.MULTILINE

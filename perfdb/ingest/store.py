@@ -181,19 +181,8 @@ def _not_read_again(connection: Connection, logs: Sequence[RunRead]) -> dict[str
             # What another version has read as the same case and release is read again.
             is_moved = old.path not in spellings(file.path)
             if is_moved or runs.held(connection, read.run_id, read.files) is not None:
-                stored = _unchanged(read, old.withdrawn)
-                found[read.run_id] = _as_before(stored, old.parser_version, file.parser_version)
+                found[read.run_id] = replace(_unchanged(read, old.withdrawn), known=True)
     return found
-
-
-def _as_before(stored: Stored, version: int, this_version: int) -> Stored:
-    """What was read with options, and stays as it was without them."""
-    if version == this_version:
-        return replace(stored, known=True)
-    message = "stays as another version of perfdb has read it with options"
-    remedy = "to have this version read it, pass them again"
-    note = Diagnostic(stored.read.path, message, remedy=remedy)
-    return replace(stored, known=True, notes=(note,))
 
 
 def _in_run_directories(connection: Connection, hashes: Iterable[str]) -> Mapping[str, str]:
@@ -252,10 +241,8 @@ def _begins_with(read: RunRead, row: RowMapping) -> bool:
 
 def _put_unattributed(connection: Connection, read: Unattributed, when: datetime) -> Stored:
     line = read.problem.line
-    held = None if read.explicit else results.held(connection, read.source, read.run_id, line)
-    if held:
-        stored = Stored(read, (Action.UNCHANGED,))
-        return _as_before(stored, held.parser_version, read.source.parser_version)
+    if not read.explicit and results.held(connection, read.source, read.run_id, line):
+        return Stored(read, (Action.UNCHANGED,), known=True)
     files.id_of(connection, read.source, when)
     return Stored(read)
 
