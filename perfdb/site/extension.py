@@ -58,7 +58,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("env-before-read-docs", build.add_directives)
     app.connect("html-page-context", add_parents)
     app.connect("html-page-context", drop_neighbors)
-    app.connect("html-collect-pages", keep_entries)
+    app.connect("html-collect-pages", complete_search)
     app.connect("build-finished", remove_stale)
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -174,22 +174,26 @@ def _is_made(document: str) -> bool:
     return document.partition("/")[0] in FOLDERS
 
 
-def keep_entries(app: Sphinx) -> Iterator[tuple[str, dict[str, object], str]]:
-    """Have the search know the entries also of pages that are not written again; no page is added.
+def complete_search(app: Sphinx) -> Iterator[tuple[str, dict[str, object], str]]:
+    """Have the search know the entries of pages that are not written again, and no word too many.
 
-    Sphinx reads back all that it has written but them.
+    Sphinx reads back all that it has written but the entries; of pages that are gone it keeps the
+    words. No page is added.
     """
     builder = app.builder
     if isinstance(builder, StandaloneHTMLBuilder) and builder.indexer is not None:
-        known = builder.indexer._index_entries
-        known.clear()
+        index = builder.indexer
+        index._index_entries.clear()
         for name, entries in sorted(app.env.domains.index_domain.entries.items()):
             words = {
                 (word, target, main)
                 for kind, text, target, main, _ in entries
                 for word in split_index_msg(kind, text)
             }
-            known[name] = sorted(words)
+            index._index_entries[name] = sorted(words)
+        for known in (index._mapping, index._title_mapping):
+            for word in [word for word, pages in known.items() if not pages]:
+                del known[word]
     yield from ()
 
 
