@@ -21,7 +21,7 @@ from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
 from perfdb.site.data import SiteData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data
-from perfdb.site.pages import best_results
+from perfdb.site.pages import parts, best_results
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pairs import ReleasePair, disagreement, tally
 from perfdb.site.tables import HtmlHead, plain
@@ -88,7 +88,7 @@ def _note(pair: ReleasePair, drawn: int, known: int) -> Markup:
     unchanged = len(pair.comparison.judged) - known
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
     wrong = tally(pair).not_judged
-    return best_results.note(
+    return parts.note(
         f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
         f"{wrong}: no bar." if wrong else "",
         "The table has them all.",

@@ -16,7 +16,7 @@ from perfdb.site.cells import FLOPS, figure_text, work
 from perfdb.site.data import SiteData, SiteResult
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, release_title
 from perfdb.site.page import no_data
-from perfdb.site.pages import best_results
+from perfdb.site.pages import parts, best_results
 from perfdb.site.pages.changes import change_of, signed
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pages.runs import latest_first
@@ -75,9 +75,7 @@ class ReleaseCard:
     @property
     def left_out(self) -> Markup:
         """How many results with open errors are no best figure."""
-        return best_results.note(
-            best_results.contradicted(sum(it.has_open_errors for it in self.results))
-        )
+        return parts.note(parts.rows_left_out(sum(it.has_open_errors for it in self.results)))
 
     @property
     def best(self) -> list[BestFigure]:

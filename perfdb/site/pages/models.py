@@ -18,158 +18,13 @@ from perfdb.site.cells import HtmlCell, gpus, marked
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import of_newest_releases, release_title
 from perfdb.site.page import Block, Page, Section
-from perfdb.site.pages import best_results, comparisons
-from perfdb.site.pages.best_results import LabelPart, over_releases
-from perfdb.site.pages.systems import (
-    Subject,
-    index_table,
-    list_page,
-    newest_results,
-    results_by,
-    scaling_section,
-)
+from perfdb.site.pages import best_results, comparisons, systems
+from perfdb.site.pages.parts import LABELS, differing, heads, label, precision_of
+from perfdb.site.pages.systems import Subject
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import code, facts, joined, paragraph, render, render_text
 from perfdb.stated import RATE
 from perfdb.versions import natural
-
-_PARTS: Final = (
-    best_results.SYSTEM,
-    best_results.FRAMEWORK,
-    best_results.PRECISION,
-    best_results.GPUS,
-)
-_BESTS: Final = (
-    "Of the newest release of each framework, as the bars on the page of the model; of no row with "
-    "open errors. Where the best of the systems differ in more than precision and GPUs, that is "
-    "said: they do not compare the systems alone."
-)
-
-
-def pages(data: SiteData) -> Iterator[Page]:
-    """The page of each model with results, and their list."""
-    of_model = results_by(data.results, lambda one: one.model)
-    audited = grouped(data.audited, lambda entry: entry.result.model)
-    scaling: dict[str, list[Link]] = defaultdict(list)
-    for page in data.scaling:
-        text = f"{release_title(page.framework, page.release)} on {page.system_title}"
-        for scaled in page.models:
-            scaling[scaled.model].append(Link(text, page.document))
-    models = [
-        Subject(
-            name,
-            addresses.of_model(name),
-            entry.title if (entry := catalog.models().get(name)) else results[0].model_title,
-            tuple(results),
-            tuple(scaling[name]),
-        )
-        for name, results in of_model.items()
-    ]
-    models.sort(key=lambda model: natural(model.title))
-    yield list_page(addresses.MODELS, "model", models, partial(_index, tuple(models)))
-    for one in models:
-        body = partial(_model, one, tuple(audited.get(one.name, ())))
-        yield Page(one.document, one.title, one.about, body)
-
-
-def _index(models: Sequence[Subject]) -> list[Block]:
-    rates = [_rates(it) for it in models]
-    head = HtmlHead("Best tokens/s/GPU by system", _BESTS, wide=True)
-    known = [(head, [HtmlCell(it or units.UNKNOWN) for it in rates])] if any(rates) else []
-    return [
-        paragraph("Every model that the store has results of."),
-        index_table("Model", "Systems", models, known, lambda it: it.system),
-    ]
-
-
-def _rates(model: Subject) -> str:
-    """The highest tokens/s/GPU of the first task in the newest releases, by system."""
-    first = model.tasks[0]
-    best = best_results.highest(of_newest_releases(first.results), RATE)
-    apart = best_results.differing(
-        (*best_results.details(METRICS[RATE]), best_results.ORIGIN), list(best.values())
-    )
-    listed = " · ".join(_best(result, apart) for result in best.values())
-    return f"{first.title}: {listed}" if best else ""
-
-
-def _best(result: SiteResult, apart: Sequence[LabelPart]) -> str:
-    """'DGX-H100 13,812 in FP8 on 8 GPUs', and those parts in which systems differ."""
-    precision = best_results.precision_of(result)
-    in_precision = f" in {precision}" if precision else ""
-    size = gpus(result.num_gpus, result.system)
-    figure = f"{result.system_title} {marked(result, RATE)}{in_precision} on {size}"
-    return ", ".join(filter(None, (figure, *(part.of(result) for part in apart))))
-
-
-def _model(model: Subject, audited: Sequence[Audited]) -> list[Block]:
-    made: list[Block] = []
-    for task in model.tasks:
-        title = f"{model.title}, {task.title}"
-        best = best_results.chart(
-            f"{title}: best figures", task.results, best_results.OF_A_MODEL, _PARTS
-        )
-        compared = joined(
-            compare(title, task.results)
-            for compare in (
-                comparisons.compared_systems,
-                comparisons.compared_precisions,
-                over_releases,
-            )
-        )
-        heading = Markup("<h3>Results</h3>\n" if compared else "")
-        newest = newest_results(title, task.results, columns.OF_MODEL)
-        made.append(Section(task.title, [joined((best, compared, heading)), *newest]))
-    made += scaling_section(model, slug(model.name))
-    lengths = sorted({result.sequence_length for result in model.results})
-    return [
-        *made,
-        Section("Findings", [_findings(audited)]),
-        Section("Model", [_shape(model.name, lengths)]),
-    ]
-
-
-def _findings(audited: Sequence[Audited]) -> Markup:
-    """What the audit objects to in the model's results, and how much else it notes."""
-    objections = [it for it in audited if it.objections]
-    noted = len(audited) - len(objections)
-    return render(
-        "model_findings",
-        items=[
-            (
-                it,
-                _where(it.result),
-                addresses.audit_entry(it.result.framework, it.result.release, it.anchor),
-            )
-            for it in objections
-        ],
-        noted=units.counted(noted, "more note" if objections else "note") if noted else "",
-        audit=addresses.AUDIT,
-    )
-
-
-def _where(result: SiteResult) -> str:
-    size = gpus(result.num_gpus, result.system)
-    parts = (
-        best_results.release_of(result),
-        result.system_title,
-        size,
-        best_results.precision_of(result),
-    )
-    return ", ".join(filter(None, parts))
-
-
-def _shape(name: str, lengths: Sequence[int]) -> Markup:
-    """The numbers of the architecture, and what a token costs by each convention."""
-    entry = catalog.models().get(name)
-    if entry is None:
-        return paragraph("The catalogue has no such model: its shape and its FLOPs are not known.")
-    rows = [(title, units.text(getattr(entry, field))) for title, field in SHAPE.items()]
-    rows += [("Parameters", _parameters(entry)), ("Source", entry.source)]
-    stated = [(title, text) for title, text in rows if text != units.UNKNOWN]
-    shown = facts("Shape", [("Name", code(entry.name)), *stated])
-    return joined((shown, _flops(entry, lengths)))
-
 
 SHAPE: Final[Mapping[str, str]] = {
     "Family": "family",
@@ -184,6 +39,112 @@ SHAPE: Final[Mapping[str, str]] = {
     "Experts per token": "moe_top_k",
     "Expert FFN size": "moe_ffn_hidden_size",
 }
+
+
+def pages(data: SiteData) -> Iterator[Page]:
+    """The page of each model with results, and their list."""
+    audited = grouped(data.audited, lambda entry: entry.result.model)
+    scaling: dict[str, list[Link]] = defaultdict(list)
+    for page in data.scaling:
+        text = f"{release_title(page.framework, page.release)} on {page.system_title}"
+        for scaled in page.models:
+            scaling[scaled.model].append(Link(text, page.document))
+    models = []
+    for name, results in systems.results_by(data.results, lambda one: one.model).items():
+        entry = catalog.models().get(name)
+        title = entry.title if entry else results[0].model_title
+        links = tuple(scaling[name])
+        models.append(Subject(name, addresses.of_model(name), title, tuple(results), links))
+    models.sort(key=lambda model: natural(model.title))
+    yield systems.list_page(addresses.MODELS, "model", models, partial(_index, tuple(models)))
+    for one in models:
+        body = partial(_model, one, tuple(audited.get(one.name, ())))
+        yield Page(one.document, one.title, one.about, body)
+
+
+def _index(models: Sequence[Subject]) -> list[Block]:
+    rates = [_rates(it) for it in models]
+    hint = (
+        "Of the newest release of each framework, as the bars on the page of the model; of no row "
+        "with open errors. Where the best of the systems differ in more than precision and GPUs, "
+        "that is said: they do not compare the systems alone."
+    )
+    head = HtmlHead("Best tokens/s/GPU by system", hint, wide=True)
+    known = [(head, [HtmlCell(it or units.UNKNOWN) for it in rates])] if any(rates) else []
+    return [
+        paragraph("Every model that the store has results of."),
+        systems.index_table("Model", "Systems", models, known, lambda it: it.system),
+    ]
+
+
+def _rates(model: Subject) -> str:
+    """The highest tokens/s/GPU of the first task in the newest releases, by system.
+
+    'Pre-training: DGX-H100 13,812 in FP8 on 8 GPUs', with the parts in which the systems differ.
+    """
+    first = model.tasks[0]
+    best = list(best_results.highest(of_newest_releases(first.results), RATE).values())
+    apart = differing((*best_results.details(METRICS[RATE]), "origin"), best)
+    listed = []
+    for it in best:
+        precision = f" in {precision_of(it)}" if it.precision else ""
+        size = gpus(it.num_gpus, it.system)
+        figure = f"{it.system_title} {marked(it, RATE)}{precision} on {size}"
+        listed.append(", ".join(filter(None, (figure, *(LABELS[part](it) for part in apart)))))
+    return f"{first.title}: {' · '.join(listed)}" if best else ""
+
+
+def _model(model: Subject, audited: Sequence[Audited]) -> list[Block]:
+    made: list[Block] = []
+    for task in model.tasks:
+        title = f"{model.title}, {task.title}"
+        best = best_results.chart(
+            f"{title}: best figures",
+            task.results,
+            best_results.OF_A_MODEL,
+            ("system", "framework", "precision", "number of GPUs"),
+        )
+        compared = joined(
+            (
+                comparisons.compared_systems(title, task.results),
+                comparisons.compared_precisions(title, task.results),
+                best_results.over_releases(title, task.results),
+            )
+        )
+        heading = Markup("<h3>Results</h3>\n" if compared else "")
+        newest = systems.newest_results(title, task.results, columns.OF_MODEL)
+        made.append(Section(task.title, [joined((best, compared, heading)), *newest]))
+    made += systems.scaling_section(model, slug(model.name))
+    lengths = sorted({result.sequence_length for result in model.results})
+    return [
+        *made,
+        Section("Findings", [_findings(audited)]),
+        Section("Model", [_shape(model.name, lengths)]),
+    ]
+
+
+def _findings(audited: Sequence[Audited]) -> Markup:
+    """The audit's errors and warnings in the model's results, and how many notes it has."""
+    where = ("framework", "system", "number of GPUs", "precision")
+    items = []
+    for it in (it for it in audited if it.objections):
+        entry = addresses.audit_entry(it.result.framework, it.result.release, it.anchor)
+        items.append((it, label(where, it.result, ", "), entry))
+    noted = len(audited) - len(items)
+    text = units.counted(noted, "more note" if items else "note") if noted else ""
+    return render("model_findings", items=items, noted=text, audit=addresses.AUDIT)
+
+
+def _shape(name: str, lengths: Sequence[int]) -> Markup:
+    """The numbers of the architecture, and the FLOPs of a token by each convention."""
+    entry = catalog.models().get(name)
+    if entry is None:
+        return paragraph("The catalogue has no such model: its shape and its FLOPs are not known.")
+    rows = [(title, units.text(getattr(entry, field))) for title, field in SHAPE.items()]
+    rows += [("Parameters", _parameters(entry)), ("Source", entry.source)]
+    stated = [(title, text) for title, text in rows if text != units.UNKNOWN]
+    shown = facts("Shape", [("Name", code(entry.name)), *stated])
+    return joined((shown, _flops(entry, lengths)))
 
 
 def _parameters(entry: Model) -> str:
@@ -207,10 +168,10 @@ def _flops(entry: Model, lengths: Sequence[int]) -> Markup:
             rows[figures].append(convention.name)
     if not rows:
         return Markup("")
-    heads = [HtmlHead("GFLOP per token of pre-training, by convention")]
-    heads += [HtmlHead(f"at {length:,}", numeric=True) for length in lengths]
+    at = (f"#at {length:,}" for length in lengths)
+    titles = heads("GFLOP per token of pre-training, by convention", *at)
     made = [[", ".join(names), *figures] for figures, names in rows.items()]
     return render_text(
         '<div class="perf-narrow">{{ table }}</div>\n',
-        table=plain("Model FLOPs per token", heads, made),
+        table=plain("Model FLOPs per token", titles, made),
     )

@@ -9,39 +9,20 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, units
-from perfdb.catalog import System
 from perfdb.groups import grouped
-from perfdb.site import addresses, columns
+from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.cells import HtmlCell
 from perfdb.site.columns import Profile
 from perfdb.site.data import Link, SiteData, SiteResult
-from perfdb.site.grouping import (
-    ReleaseName,
-    TaskGroup,
-    by_task,
-    newest_first,
-    of_newest_releases,
-    release_title,
-    system_order,
-    work_order,
-)
-from perfdb.site.page import (
-    Block,
-    Page,
-    Section,
-    no_data,
-    offered,
-    summary_of_names,
-    summary_of_results,
-)
+from perfdb.site.grouping import ReleaseName, TaskGroup, release_title, system_order
+from perfdb.site.page import Block, Page, Section
 from perfdb.site.pages import best_results
+from perfdb.site.pages.parts import heads, link_cell, release_of
 from perfdb.site.tables import HtmlHead, Made, plain, table
-from perfdb.site.templates import code, facts, joined, link, paragraph, render_text
+from perfdb.site.templates import code, facts, joined, paragraph, render, render_text
 
 MOST_ROWS: Final = 300
 """Rows of a task's table, above which its older releases are only on pages of their own."""
-_PARTS: Final = (best_results.MODEL, best_results.FRAMEWORK, best_results.PRECISION)
-_NEWEST: Final = "Of the newest release of each framework, without rows with open errors"
 
 
 @dataclass(frozen=True)
@@ -57,32 +38,29 @@ class Subject:
     @property
     def tasks(self) -> list[TaskGroup]:
         """Its results by task."""
-        return by_task(self.results)
+        return grouping.by_task(self.results)
 
     @property
     def about(self) -> str:
         """'Llama 3 8B: 12 published results of NeMo Framework 25.04 and NeMo AutoModel main.'"""
-        releases = summary_of_names(map(best_results.release_of, self.results))
-        return f"{self.title}: {summary_of_results(self.results)} of {releases}."
+        releases = page.summary_of_names(map(release_of, self.results))
+        return f"{self.title}: {page.summary_of_results(self.results)} of {releases}."
 
 
 def pages(data: SiteData) -> Iterator[Page]:
     """The page of each system with results, and their list."""
     on_system = results_by(data.results, lambda one: one.system)
     scaling = grouped(data.scaling, lambda one: one.system)
-    systems = [
-        Subject(
-            name,
-            addresses.of_system(name),
-            entry.title if (entry := catalog.systems().get(name)) else some[0].system_title,
-            tuple(some),
-            tuple(
-                Link(release_title(one.framework, one.release), one.document)
-                for one in scaling.get(name, ())
-            ),
+    systems = []
+    for name, some in sorted(on_system.items(), key=lambda it: system_order(it[0])):
+        entry = catalog.systems().get(name)
+        title = entry.title if entry else some[0].system_title
+        links = (
+            Link(release_title(one.framework, one.release), one.document)
+            for one in scaling.get(name, ())
         )
-        for name, some in sorted(on_system.items(), key=lambda it: system_order(it[0]))
-    ]
+        document = addresses.of_system(name)
+        systems.append(Subject(name, document, title, tuple(some), tuple(links)))
     yield list_page(addresses.SYSTEMS, "system", systems, partial(_index, tuple(systems)))
     for one in systems:
         yield Page(one.document, one.title, one.about, partial(_system, one))
@@ -92,21 +70,22 @@ def results_by(
     results: Sequence[SiteResult], name_of: Callable[[SiteResult], str]
 ) -> dict[str, list[SiteResult]]:
     """The results of each model or of each system, the newest release first."""
-    return grouped(newest_first(sorted(results, key=work_order), results), name_of)
+    in_order = sorted(results, key=grouping.work_order)
+    return grouped(grouping.newest_first(in_order, results), name_of)
 
 
 def list_page(
     name: str, kind: str, subjects: Sequence[Subject], body: partial[list[Block]]
 ) -> Page:
     """The list of models or of systems."""
-    titles = summary_of_names(subject.title for subject in subjects) or "none yet"
+    titles = page.summary_of_names(subject.title for subject in subjects) or "none yet"
     about = f"{units.counted(len(subjects), kind)} with results: {titles}."
     below = [subject.document for subject in subjects]
     return Page(name, f"{kind.capitalize()}s", about, body if subjects else _NOTHING, below=below)
 
 
 def _nothing() -> list[Block]:
-    return [no_data()]
+    return [page.no_data()]
 
 
 _NOTHING: Final = partial(_nothing)
@@ -123,40 +102,38 @@ def index_table(
 
     `counted` is the title of the last column, with the number of different values of `of`.
     """
-    names = [HtmlCell(link(it.title, it.document), sort=it.title) for it in subjects]
-    measured = [sum(one.is_measured for one in it.results) for it in subjects]
-    numbers = {
-        "Results": [len(it.results) for it in subjects],
-        "Measured": measured,
-        "Published": [
-            len(it.results) - count for it, count in zip(subjects, measured, strict=True)
-        ],
-        "Releases": [len({(r.framework, r.release) for r in it.results}) for it in subjects],
-        counted: [len(set(map(of, it.results))) for it in subjects],
-    }
+    counts = []
+    for it in subjects:
+        measured = sum(one.is_measured for one in it.results)
+        releases = {(one.framework, one.release) for one in it.results}
+        published = len(it.results) - measured
+        others = (len(releases), len(set(map(of, it.results))))
+        counts.append((len(it.results), measured, published, *others))
+    titles = heads("#Results", "#Measured", "#Published", "#Releases", f"#{counted}")
     made = [
-        (HtmlHead(title, numeric=True), [HtmlCell(f"{number:,}") for number in column])
-        for title, column in numbers.items()
+        (head, [HtmlCell(f"{numbers[place]:,}") for numbers in counts])
+        for place, head in enumerate(titles)
     ]
+    names = [link_cell(it.title, it.document) for it in subjects]
     return table(f"{label}s", [(HtmlHead(label), names), *known, *made])
 
 
 def _index(systems: Sequence[Subject]) -> list[Block]:
-    top = HtmlHead(best_results.HEADLINE, f"{_NEWEST}, {best_results.RULE}", wide=True, near=True)
+    hint = "Of the newest release of each framework, without rows with open errors"
+    top = HtmlHead(best_results.HEADLINE, f"{hint}, {best_results.RULE}", wide=True, near=True)
     highest = [
         best_results.headline_cell(
-            of_newest_releases(it.results), lambda result: f", in {best_results.release_of(result)}"
+            grouping.of_newest_releases(it.results), lambda result: f", in {release_of(result)}"
         )
         for it in systems
     ]
     names = {it.name for it in systems}
     left = [system.title for name, system in catalog.systems().items() if name not in names]
     missing = f" No results yet: {', '.join(left)}." if left else ""
+    known = [(top, highest), *_hardware(systems)]
     return [
         paragraph(f"Every system that the store has results on.{missing}"),
-        index_table(
-            "System", "Models", systems, [(top, highest), *_hardware(systems)], lambda it: it.model
-        ),
+        index_table("System", "Models", systems, known, lambda it: it.model),
     ]
 
 
@@ -166,10 +143,8 @@ def _hardware(systems: Sequence[Subject]) -> Iterator[Made]:
     peaks = [it.peaks if it else {} for it in entries]
     for name in dict.fromkeys(name for it in peaks for name in it):
         head = HtmlHead(f"{name.upper()} peak", "dense, TFLOP/s/GPU", numeric=True)
-        yield (
-            head,
-            [HtmlCell(units.number(it[name].tflops if name in it else None)) for it in peaks],
-        )
+        figures = [it[name].tflops if name in it else None for it in peaks]
+        yield head, [HtmlCell(units.number(figure)) for figure in figures]
     memory = HtmlHead("Memory (GB)", "of each GPU", numeric=True)
     yield memory, [HtmlCell(units.number(it.memory_gb if it else None)) for it in entries]
 
@@ -179,7 +154,10 @@ def _system(system: Subject) -> list[Block]:
     for task in system.tasks:
         title = f"{system.title}, {task.title}"
         best = best_results.chart(
-            f"{title}: best figures", task.results, best_results.ACROSS_MODELS, _PARTS
+            f"{title}: best figures",
+            task.results,
+            best_results.ACROSS_MODELS,
+            ("model", "framework", "precision"),
         )
         newest = newest_results(title, task.results, columns.ON_SYSTEM)
         made.append(Section(task.title, [best, *newest]))
@@ -188,7 +166,7 @@ def _system(system: Subject) -> list[Block]:
 
 
 def scaling_section(subject: Subject, anchor: str = "") -> list[Block]:
-    """The pages that show it on more and more GPUs, from an anchor in them on."""
+    """Links to the pages of its scaling, and to an anchor in them."""
     if not subject.scaling:
         return []
     listed = render_text(
@@ -201,30 +179,17 @@ def scaling_section(subject: Subject, anchor: str = "") -> list[Block]:
 
 
 def newest_results(title: str, results: Sequence[SiteResult], profile: Profile) -> list[Block]:
-    """The table of a task, and where the releases are that it has no room for."""
+    """The table of a task, and links to the releases that it has no room for."""
     by_release = grouped(results, lambda result: (result.framework, result.release))
     shown = recent({release: len(of_release) for release, of_release in by_release.items()})
     rows = [result for result in results if (result.framework, result.release) in shown]
-    made, *download = offered(title, rows, profile)
+    made, *download = page.offered(title, rows, profile)
     older = [
-        (
-            release_title(*release),
-            addresses.tab(*release, some[0].system),
-            units.counted(len(some), "result"),
-        )
+        (release_title(*release), addresses.tab(*release, some[0].system), len(some))
         for release, some in by_release.items()
         if release not in shown
     ]
-    if not older:
-        return [made, *download]
-    folded = render_text(
-        "<details><summary>Older releases ({{ older|length }}) are on their own pages only"
-        "</summary>"
-        "<ul>{% for title, tab, count in older %}"
-        '<li><a href="{{ tab }}">{{ title }}</a>: {{ count }}</li>\n{% endfor %}</ul></details>',
-        older=older,
-    )
-    return [made, folded, *download]
+    return [made, *([render("older_releases", older=older)] if older else []), *download]
 
 
 def recent(sizes: Mapping[ReleaseName, int]) -> set[ReleaseName]:
@@ -258,18 +223,10 @@ def _specification(name: str) -> Markup:
         ("Memory per GPU, as nvidia-smi says (MiB)", units.number(entry.gpu_memory_mib)),
         ("Source", entry.source),
     ]
-    return joined((facts("Specification", known), _peaks(entry)))
-
-
-def _peaks(entry: System) -> Markup:
-    if not entry.peaks:
-        return paragraph("The catalogue has no peak of this system, so that there is no MFU on it.")
-    heads = [
-        HtmlHead("Precision"),
-        HtmlHead("Dense peak (TFLOP/s/GPU)", numeric=True),
-        HtmlHead("Source", wide=True),
-    ]
     rows = [
         [name.upper(), units.number(peak.tflops), peak.source] for name, peak in entry.peaks.items()
     ]
-    return plain("Dense peaks", heads, rows)
+    none = "The catalogue has no peak of this system, so that there is no MFU on it."
+    titles = heads("Precision", "#Dense peak (TFLOP/s/GPU)", "~Source")
+    peaks = plain("Dense peaks", titles, rows) if rows else paragraph(none)
+    return joined((facts("Specification", known), peaks))
