@@ -149,7 +149,7 @@ def _bar(text: str, result: SiteResult, metric: Metric) -> ChartBar:
     shown = value * 100 if metric.unit == "fraction" else value
     computed = " · computed" if is_computed(result, metric.name) else ""
     entry = catalog.precisions().get(result.precision or "")
-    colour = charts.OF_PEAKS.get(entry and entry.peak or "", charts.MUTED)
+    colour = charts.OF_PEAKS.get((entry and entry.peak) or "", charts.MUTED)
     return ChartBar(f"{text}{computed}", shown, figure_text(result, metric.name), colour)
 
 
@@ -229,9 +229,9 @@ def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[
     """A line for each work, through the figures of the releases that have it."""
     named = (*NAMES, *differing(HISTORY_DETAILS, list(map(_first, works))))
     lines = []
-    for work in works:
-        there = [(float(place), work[name]) for place, name in enumerate(names) if name in work]
-        points = tuple((place, figure(one, metric.name) or 0.0) for place, one in there)
-        texts = tuple(figure_text(one, metric.name) for _, one in there)
-        lines.append(ChartLine(label(named, _first(work)), points, texts))
+    for one in works:
+        there = [(float(place), one[name]) for place, name in enumerate(names) if name in one]
+        points = tuple((place, figure(it, metric.name) or 0.0) for place, it in there)
+        texts = tuple(figure_text(it, metric.name) for _, it in there)
+        lines.append(ChartLine(label(named, _first(one)), points, texts))
     return lines

@@ -15,7 +15,7 @@ from perfdb.metrics import METRICS
 from perfdb.site import addresses, columns
 from perfdb.site.addresses import slug
 from perfdb.site.cells import HtmlCell, gpus, marked
-from perfdb.site.data import Audited, Link, SiteData, SiteResult
+from perfdb.site.data import Audited, Link, SiteData
 from perfdb.site.grouping import of_newest_releases, release_title
 from perfdb.site.page import Block, Page, Section
 from perfdb.site.pages import best_results, comparisons, systems
