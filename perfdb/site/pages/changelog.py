@@ -148,7 +148,7 @@ def _entries(label: str, some: Sequence[ChangelogEvent], left: int) -> Markup:
     count = _total(some)
     in_rows = f" in {units.counted(len(some), 'row')}" if len(some) < count else ""
     summary = f"{count:,} of {count + left:,} entries{in_rows}, the newest first.{older}"
-    columns = {
+    columns: dict[str, Sequence[str]] = {
         "Moment (UTC)": [moment(event.at) for event in some],
         "What": [_badge(event.act) for event in some],
         "~Result": [_result(event) for event in some],
@@ -221,11 +221,11 @@ def withdrawn_pages(data: SiteData) -> Iterator[Page]:
     named: dict[str, str] = {}
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for event in withdrawals(data.revisions):
-        result = event.result
-        for name, title in _pages_of(result).items() if result else ():
-            if name not in there:
-                named[name] = title
-                reasons[name][_why_gone(event, now.get(result.run_id or ""))] += 1
+        places = _pages_of(event.result) if event.result else {}
+        moved = now.get((event.result and event.result.run_id) or "")
+        for name in places.keys() - there:
+            named[name] = places[name]
+            reasons[name][_why_gone(event, moved)] += 1
     for name in sorted(reasons):
         about = f"All of {named[name]} was withdrawn; the changelog of the data has it."
         body = partial(_withdrawn_page, tuple(reasons[name].items()))

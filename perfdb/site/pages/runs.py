@@ -377,7 +377,7 @@ def _recipes(lines: Sequence[tuple[str, int, int, str]]) -> list[Block]:
         return [paragraph(f"No run in the store keeps a recipe. {PUBLISHED}")]
     intro = "Each recipe that runs in the store were made from, as the runs keep it."
     versions = "#Versions|different texts that the recipe had in the runs that were made from it"
-    rows = [
+    rows: list[list[HtmlCell | str]] = [
         [link_cell(name, addresses.of_recipe(name)), f"{runs:,}", f"{texts:,}", last]
         for name, runs, texts, last in lines
     ]
