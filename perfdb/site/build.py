@@ -30,15 +30,14 @@ from perfdb.site.files import SiteLayout
 from perfdb.site.page import Block, Body, Page, key_of
 from perfdb.site.pages import (
     audits,
+    catalog,
     changelog,
     changes,
     home,
-    models,
     releases,
     runs,
     scaling,
     sources,
-    systems,
 )
 
 LOGGER = logging.getLogger(__name__)
@@ -53,8 +52,8 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (
     runs.pages,
     runs.recipe_pages,
     sources.pages,
-    models.pages,
-    systems.pages,
+    catalog.model_pages,
+    catalog.system_pages,
 )
 """The pages of each kind."""
 

@@ -71,6 +71,7 @@ def _audit(releases: Releases) -> list[Block]:
         of_kind = Counter(finding.kind for finding in _findings(some))
         numbers = (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
         rows.append([_release(name), *numbers])
+    titles = heads("Release", *(f"#{kind.capitalize()}" for kind in KINDS))
     found = [
         (name, audited, finding)
         for name, some in releases.items()
@@ -78,34 +79,28 @@ def _audit(releases: Releases) -> list[Block]:
         for finding in audited.open
     ]
     found.sort(key=lambda it: KINDS.index(it[2].kind))
-    listed = found[:MOST_OBJECTIONS]
-    named = {name: titles_of(releases[name]) for name, _, _ in listed}
-    opened = [
-        [
-            HtmlCell(badge(finding.kind), sort=KINDS.index(finding.kind)),
-            HtmlCell(code(finding.rule), sort=finding.rule),
-            link_cell(named[name][audited.anchor], addresses.of_audit(*name), audited.anchor),
-            _release(name),
-        ]
-        for name, audited, finding in listed
-    ]
     return [
         render(
             "audit",
             total=counts(finding for some in releases.values() for finding in _findings(some)),
-            by_release=plain(
-                "Findings by release",
-                heads("Release", *(f"#{kind.capitalize()}" for kind in KINDS)),
-                rows,
-            ),
-            opened=plain(
-                "Open errors and warnings", heads("Severity", "Rule", "~Result", "Release"), opened
-            )
-            if opened
-            else "",
-            left=len(found) - len(listed),
+            by_release=plain("Findings by release", titles, rows),
+            opened=_opened(releases, found[:MOST_OBJECTIONS]) if found else "",
+            left=len(found[MOST_OBJECTIONS:]),
         )
     ]
+
+
+def _opened(releases: Releases, listed: Sequence[tuple[ReleaseName, Audited, Finding]]) -> Markup:
+    named = {name: titles_of(releases[name]) for name, _, _ in listed}
+    rows = []
+    for name, audited, finding in listed:
+        title, document = named[name][audited.anchor], addresses.of_audit(*name)
+        severity = HtmlCell(badge(finding.kind), sort=KINDS.index(finding.kind))
+        rule = HtmlCell(code(finding.rule), sort=finding.rule)
+        result = link_cell(title, document, audited.anchor)
+        rows.append([severity, rule, result, _release(name)])
+    titles = heads("Severity", "Rule", "~Result", "Release")
+    return plain("Open errors and warnings", titles, rows)
 
 
 def _release(name: ReleaseName) -> HtmlCell:
