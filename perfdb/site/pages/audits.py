@@ -135,18 +135,18 @@ def titles_of(some: Iterable[Audited]) -> dict[str, str]:
     """The title of each entry by its anchor: the work, and the fields that tell two apart."""
     found: dict[str, str] = {}
     for title, same in grouped(some, lambda one: work_title(one.result)).items():
-        named = {it.anchor: ", ".join([title, *_configuration(it, same)]) for it in same}
-        times = Counter(named.values())
-        for one in same:
-            name, result = named[one.anchor], one.result
-            place = f"run {result.run_id}" if result.run_id else f"line {result.source_line}"
-            found[one.anchor] = name if times[name] == 1 else f"{name}, {place}"
+        results = [one.result for one in same]
+        apart = [it for it in columns.CASE.columns if len({known(it, one) for one in results}) > 1]
+        names = []
+        for one in results:
+            values = ((column, known(column, one)) for column in apart)
+            texts = (
+                f"{it.title} {formatted(it, value)}" for it, value in values if value is not None
+            )
+            names.append(", ".join((title, *texts)))
+        times = Counter(names)
+        for audited, name in zip(same, names, strict=True):
+            one = audited.result
+            place = f"run {one.run_id}" if one.run_id else f"line {one.source_line}"
+            found[audited.anchor] = name if times[name] == 1 else f"{name}, {place}"
     return found
-
-
-def _configuration(one: Audited, same: Sequence[Audited]) -> Iterator[str]:
-    """The fields of a result's case in which results of the same work differ."""
-    for column in columns.CASE.columns:
-        value = known(column, one.result)
-        if value is not None and len({known(column, it.result) for it in same}) > 1:
-            yield f"{column.title} {formatted(column, value)}"
