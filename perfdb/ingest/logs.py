@@ -14,7 +14,7 @@ from perfdb.aggregation import Window
 from perfdb.db.packing import Packed
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
-from perfdb.formats import LogFormat, ParsedLog, attempts, batch, megatron_lm, outcome
+from perfdb.formats import LogFormat, ParsedLog, megatron_lm, outcome
 from perfdb.ingest.attribution import Attribution, attribute
 from perfdb.ingest.find import Place, Source, find, name_fault, plain_name, plain_suffix, printable
 from perfdb.ingest.options import Checked
@@ -284,12 +284,8 @@ class _LogFile:
         """Each run, the results that are only printed, and what cannot be stored."""
         where, options = self.source.where, self.options
         files = options.folders.companions(self.source, self.file.parser)
-        size = options.settings.global_batch_size
         printed: list[tuple[ResultRow, Attribution]] = []
-        for number, parsed in enumerate(logs, start=1):
-            log = attempts.of_window(parsed, options.window)
-            window = measure.log_window(log, options.window)
-            log = batch.of_window(where, log, window, size)
+        for number, log in enumerate(logs, start=1):
             found = attribute(where, log, files, options)
             if found.contradictions:
                 yield Rejected(where, found.contradictions)
@@ -298,7 +294,7 @@ class _LogFile:
             elif found.missing:
                 yield self._unattributed(found, number)
             elif _is_run(log):
-                yield self._run(found, number, window)
+                yield self._run(found, number)
             else:
                 of = self._of(found, self._run_id(number, log.identity), self.file.sha256)
                 printed.append((measure.of_summary(log, of), found))
@@ -317,8 +313,9 @@ class _LogFile:
         notes = tuple(Note(NoteCode.REPORTED, {"text": note.message}) for note in found.notes)
         return measure.LogRun(found.case, found.release, run_id, content, averages, notes)
 
-    def _run(self, found: Attribution, number: int, window: Window) -> RunRead:
+    def _run(self, found: Attribution, number: int) -> RunRead:
         log, where, asked = found.log, self.source.where, self.options.window
+        window = measure.log_window(log, asked)
         files = (self.file, *(one.source for one in found.companions))
         content = content_hash({"files": [one.sha256 for one in files]})
         of = self._of(found, self._run_id(number), content)
@@ -381,7 +378,7 @@ class _LogFile:
 def _window_notes(
     where: str, log: ParsedLog, result: ResultRow, window: Window, *, averages: bool
 ) -> Iterator[Diagnostic]:
-    """Steps that do not count, that are of other settings, or that have other tokens.
+    """Steps that do not count, or that have other tokens.
 
     `averages`: whether the log's format is one of those in `perfdb.formats.AVERAGES`.
     """
@@ -389,13 +386,9 @@ def _window_notes(
     for note in (*filter(None, [withheld]), *result.notes):
         if note.code is NoteCode.SKIPPED_STEPS:
             yield Diagnostic(where, note_text(note))
-    if withheld and withheld.code is NoteCode.WINDOW_OF_OTHER_SETTINGS:
-        remedy = "pass --window for steps of one attempt"
-        yield Diagnostic(where, f"no figures: {note_text(withheld)}", remedy=remedy)
     if result.step_time_s is None:
         return
     case = result.case
-    log = batch.with_tokens(log, case.sequence_length)
     within = selection.pick_steps(log.steps, window, averages=averages).steps
     place = selection.first_of_other_tokens(within, case)
     if place is not None:

@@ -42,9 +42,9 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
         message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
         line = content.count(b"\n", 0, error.start) + 1
         problem = Diagnostic(where, message, line=line, remedy="save the page as UTF-8")
-        is_page = reader.looks_like_page(content.decode("latin-1"), named=source.named)
+        is_page = reader.looks_like_page(content.decode("latin-1"))
         return Rejected(where, (problem,)) if is_page else _unknown(source)
-    if not reader.looks_like_page(text, named=source.named):
+    if not reader.looks_like_page(text):
         unread = () if _OURS.search(text) else reader.not_read(where, text, named=source.named)
         if not unread:
             return _unknown(source)
