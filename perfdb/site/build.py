@@ -28,15 +28,13 @@ from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.page import Page, key_of
 from perfdb.site.pages import (
     audits,
+    catalog,
     changelog,
     changes,
-    models,
-    recipes,
     releases,
     runs,
     scaling,
     sources,
-    systems,
 )
 from perfdb.site.pages.releases import ReleaseData
 
@@ -50,10 +48,10 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (
     changelog.pages,
     changelog.withdrawn_pages,
     runs.pages,
-    recipes.pages,
+    runs.recipe_pages,
     sources.pages,
-    models.pages,
-    systems.pages,
+    catalog.model_pages,
+    catalog.system_pages,
 )
 """The pages of each kind."""
 OVERVIEW: Final = "overview"
