@@ -78,8 +78,6 @@ def test_work_that_is_not_the_same_has_no_ratio(results: list[SiteResult]) -> No
          "TP 2 against –, FSDP on against –, other kernels"),
         ({"options": {"init": "a"}}, {"options": {"recompute": "full", "init": "a"}},
          "recompute full against –"),
-        ({}, {"options": dict.fromkeys("fedcba", 1)},
-         "a 1 against –, b 1 against –, c 1 against –, d 1 against –, 2 other options"),
         ({}, {"options": {"e": EVIL}}, f"e {EVIL} against –"),
     ],
 )  # fmt: skip
@@ -117,19 +115,6 @@ def test_the_newest_release_with_such_work_is_shown_without_rows_with_errors() -
     assert line["Release"] == "Megatron-Core 0.10"
     assert line["FP8-CS ÷ BF16"] == "1.50"
     assert "1 row with open errors is left out." in words(shown)
-
-
-def test_works_beyond_the_first_are_folded() -> None:
-    counts = range(1, 12)
-    results = [
-        result(num_gpus=count, precision=precision)
-        for count in counts
-        for precision in ("bf16", "nvfp4")
-    ]
-    shown = by_precision(*results)
-    assert [words(it) for it in shown.select("summary")] == ["3 rows more"]
-    ids = {str(line["id"]) for line in shown.select("tbody tr")}
-    assert len(ids) == len(shown.select("tbody tr")) == len(counts)
 
 
 def test_a_system_is_compared_with_the_first_that_did_the_same_work() -> None:
