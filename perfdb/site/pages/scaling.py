@@ -158,26 +158,10 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
 
 def _series(title: str, series: ScalingSeries, audited: Mapping[int, str]) -> dict[str, object]:
     """The heading of a series, its table and its notes."""
-    every = [
-        *_figures(series),
-        *(
-            (
-                HtmlHead(f"{title} (as printed)", numeric=True),
-                [HtmlCell(it or units.UNKNOWN) for it in texts],
-            )
-            for title, texts in _extras(series.points).items()
-            if len(set(texts)) > 1
-        ),
-        *described(ours(*LAYOUT), series.points),
-        (HtmlHead("Origin"), [cell(ORIGIN, point) for point in series.points]),
-    ]
+    every = [*_figures(series), *_layout(series.points)]
     made = table(
         f"{title}: {series.title}",
-        [
-            (head, cells)
-            for head, cells in every
-            if any(it.content != units.UNKNOWN for it in cells)
-        ],
+        [one for one in every if any(cell.content != units.UNKNOWN for cell in one[1])],
         ids=[f"{series.anchor}-{point.num_gpus}" for point in series.points],
         notes=list(_notes(series)),
     )
@@ -274,6 +258,16 @@ def _total(result: SiteResult) -> float | None:
     if result.tokens_per_sec or each is None:
         return result.tokens_per_sec
     return metrics.global_tokens_per_sec(each, result.num_gpus)
+
+
+def _layout(points: Sequence[SiteResult]) -> Iterator[Made]:
+    """What differs between the scales: columns of the source without a field, and the layout."""
+    for title, texts in _extras(points).items():
+        if len(set(texts)) > 1:
+            head = HtmlHead(f"{title} (as printed)", numeric=True)
+            yield head, [HtmlCell(text or units.UNKNOWN) for text in texts]
+    yield from described(ours(*LAYOUT), points)
+    yield HtmlHead("Origin"), [cell(ORIGIN, point) for point in points]
 
 
 def _extras(points: Sequence[SiteResult]) -> dict[str, list[str]]:
