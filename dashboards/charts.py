@@ -159,7 +159,7 @@ def details(metric: Metric) -> list[str]:
 
 
 def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
-    """A bar for each result; published ones are paler, the label of the others says “measured”."""
+    """A bar for each result; published ones are paler, labels of the others end in “measured”."""
     described = best[[*PARTS, *details(metric)]]
     rows = described.assign(
         place=range(len(described)),

@@ -35,8 +35,8 @@ def remembered_some(
 ) -> list[str]:
     """A box for several choices, which are kept in the address; nothing chosen means all.
 
-    `titles` has the text of each option; a link may name it either way. A warning says which of
-    the names in a link are not among them.
+    `titles` has the text of each option; a link may name it either way. A warning lists
+    names in a link that are not options.
     """
     kept = None if _has_moved(key) else st.session_state.get(key)
     if kept is None:

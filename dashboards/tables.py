@@ -44,7 +44,7 @@ FIGURE_CHARACTERS = 10
 SIZES = ("num_gpus", "sequence_length", "global_batch_size")
 
 NAMES = ("run_name", "name")
-"""Columns whose rows often differ in their last characters alone: nothing of them is cut off."""
+"""Columns that are never cut off: their rows often differ in the last characters only."""
 
 MOMENTS = ("started_at", "ended_at")
 
@@ -97,13 +97,13 @@ def figures(
     styled.format("{:,}", subset=sizes, na_rep=UNKNOWN)
     for name in names:
         metric = METRICS[str(name)]
-        # The rows whose pages print as many decimals: a Styler formats many at once.
-        alike: dict[int, list[Hashable]] = defaultdict(list)
+        # A Styler formats many rows at once: here all with the same number of decimals.
+        by_decimals: dict[int, list[Hashable]] = defaultdict(list)
         for (label, value), cells in zip(rows[name].items(), cell_texts, strict=False):
             known = None if pd.isna(value) else report.decimals(cells, metric.name, value)
             if known is not None:
-                alike[known].append(label)
-        for found, labels in alike.items():
+                by_decimals[known].append(label)
+        for found, labels in by_decimals.items():
             styled.format(partial(report.with_digits, metric, found=found), subset=(labels, [name]))
     for metric_name, those in (computed or {}).items():
         marked = partial(_marked, METRICS[metric_name])
@@ -143,7 +143,7 @@ def _column(name: str, characters: int | None, form: str | None) -> ColumnConfig
         return LinkColumn("Run", display_text="run=(.+)$", help="Look into the run")
     title = LABELS.get(name, name.replace("_", " ").capitalize())
     if metric:
-        # A cell with a number cuts the first digits off where it is too narrow, and says nothing.
+        # A cell that is too narrow drops the first digits of a number without a sign.
         title = metric.title + (COMPUTED if name.endswith(COMPUTED) else "")
         characters = FIGURE_CHARACTERS + (len(COMPUTED) if metric.name in FOLLOWING else 0)
     if name in SIZES:

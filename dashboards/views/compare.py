@@ -158,7 +158,7 @@ def styled(matches: Sequence[Match], audited: Findings) -> Styler:
     if not table["Audit"].any():
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
-        table = table.drop(columns="Figure")  # the caption says it once
+        table = table.drop(columns="Figure")  # it is in the caption
     metric = matches[0].metric
     fills = {charts.verdict_mark(v, metric): it.fill for v, it in charts.VERDICT_STYLES.items()}
     colored = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])

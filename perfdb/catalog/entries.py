@@ -53,7 +53,7 @@ class System(Named):
     nvlink_domain: PositiveInt | None
     memory_gb: PositiveFloat | None
     gpu_memory_mib: PositiveInt | None = None
-    """What nvidia-smi reports of one GPU (memory.total). None: nobody has read it yet."""
+    """What nvidia-smi reports of one GPU (memory.total). None: not known yet."""
     source: Words
     peaks: Mapping[str, Peak]
 
@@ -155,7 +155,7 @@ def _known(family: str) -> str:
 class Model(Named):
     """An architecture: the numbers that its parameters and FLOPs follow from.
 
-    Widths are in elements; `num_query_groups` counts key/value heads; `source` says where the
+    Widths are in elements; `num_query_groups` counts key/value heads; `source` is where the
     numbers are from. `num_dense_layers` come before those with experts;
     `moe_shared_expert_ffn_hidden_size` is of all shared experts together; experts work in a space
     of `moe_latent_size` where there is one; `mtp_depth` is how many more tokens are predicted.
