@@ -96,7 +96,7 @@ def run_session(request: Request, tools: Tools) -> int:
                 history.mark_interrupted(before)
                 run_all(console, planned, target, before, rows)
     except (KeyboardInterrupt, PerfdbError):
-        if any(row.outcome for row in rows):  # else the error says all there is to say
+        if any(row.outcome for row in rows):  # else the error is enough
             show_rows(rows, request)
         raise
     show_rows(rows, request)
@@ -199,7 +199,7 @@ def run_attempt(console: Console, planned: Planned, target: ExecutionTarget, tit
 
 
 def stop_on_sigterm() -> None:
-    """A scheduler's SIGTERM ends a run as cleanly as Ctrl-C, and the record says which it was."""
+    """Make SIGTERM end a run as cleanly as Ctrl-C; the record names the signal."""
     job = os.environ.get("SLURM_JOB_ID")
     message = f"stopped by SIGTERM (Slurm job {job})" if job else "stopped by SIGTERM"
 
@@ -260,7 +260,7 @@ def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> 
 
 
 def _broken_off(planned: Planned, error: BaseException) -> CaseRow:
-    """The row of a case at which all ended: somebody stopped it, or no file can be written."""
+    """The row of the case at which the session ended: it was stopped, or could not write."""
     stopped = isinstance(error, KeyboardInterrupt)
     reason = str(error) or (STOPPED if stopped else type(error).__name__)
     outcome = Outcome.INTERRUPTED.value if stopped else None

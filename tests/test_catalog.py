@@ -196,8 +196,6 @@ MODEL_FAULTS = [
      "llama3-8b.yaml", "1: moe_ffn_hidden_size, moe_latent_size, num_dense_layers without num_ex"),
     (changed(LLAMA, "gpt", "gtp"), "llama3-8b.yaml", "3: family: none of gpt, moe, mla"),
     (LLAMA + "mtp_depth: 9999\n", "llama3-8b.yaml", "1: mtp_depth 9999 is above num_layers 32"),
-    (changed(LLAMA, "num_query_groups", "num_key_value_heads"), "llama3-8b.yaml",
-     "num_key_value_heads: no such field; did you mean num_query_groups?"),
     (changed(MIXTRAL, "top_k: 2", "top_k: 9"), "mixtral-8x7b.yaml", "moe_top_k 9 is above num_exp"),
     (MIXTRAL + "num_dense_layers: 33\n", "mixtral-8x7b.yaml", "33 layers of a kind are more than"),
 ]  # fmt: skip
