@@ -171,7 +171,7 @@ def test_the_log_says_what_became_of_each_source(sqlite: URL, tree: Path) -> Non
 
 @given(order=st.permutations(["runs/a", "runs/b", "runs/c", "published/nemo.md"]))
 @settings(
-    max_examples=8,
+    max_examples=4,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
