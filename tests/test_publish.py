@@ -51,7 +51,7 @@ def filled(store: URL, *paths: Path) -> None:
     assert not report.rejected, report.rejected
 
 
-def said(store: URL) -> list[dict[str, object]]:
+def current(store: URL) -> list[dict[str, object]]:
     """Every result in force: what it is of, and its figures."""
     with reading(store) as connection:
         rows = [dict(row) for row in connection.execute(results.current()).mappings()]
@@ -76,7 +76,7 @@ def test_what_is_published_reads_back_as_what_it_was_made_from(
     report = ingest.ingest(made, store, ingest.Options())
 
     assert () == report.rejected
-    assert said(sqlite) == said(URL.create("sqlite", database=str(again)))
+    assert current(sqlite) == current(URL.create("sqlite", database=str(again)))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_how_the_figures_of_all_rows_were_measured_reads_back_and_of_some_stands
     assert front == [line for line in text.splitlines() if line.startswith(keys)]
     again = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
     filled(again, path)
-    assert [shared] * 2 == [tuple(row[name] for name in METHOD) for row in said(again)]
+    assert [shared] * 2 == [tuple(row[name] for name in METHOD) for row in current(again)]
     if methods[0] != shared:
         assert "]: Window: last\\_n(10)\n" in text
         assert "| FLOPs convention |" in text
@@ -224,8 +224,8 @@ def test_a_line_below_each_table_leads_to_the_original_of_its_page(
     url = "https://example.org/a_b*c?x=1&lt=2&lt;#h_100"
     page = tmp_path / "page.md"
     text = (PUBLISHED / "dfm.md").read_text()
-    said = f"perfdb:\n  source_url: {url}\n  published_on: 2025-07-30"
-    page.write_text(text.replace("perfdb:", said, 1))
+    original = f"perfdb:\n  source_url: {url}\n  published_on: 2025-07-30"
+    page.write_text(text.replace("perfdb:", original, 1))
     filled(sqlite, page)
     publish("--db", str(sqlite.database), "--fail-on", "never")
 
@@ -280,11 +280,11 @@ def test_a_run_that_broke_off_changes_no_published_cell_and_says_why_it_has_no_f
 ) -> None:
     """Every cell of the page that was published, in its order, and a row of the run below."""
     filled(sqlite, PUBLISHED / "nemo-25.04.md")
-    said = "system=dgx-h100 model=llama3-8b num_gpus=8 sequence_length=8192 task=pretrain"
-    given = [word for one in said.split() for word in ("--set", one)]
+    settings = "system=dgx-h100 model=llama3-8b num_gpus=8 sequence_length=8192 task=pretrain"
+    options = [word for one in settings.split() for word in ("--set", one)]
     log = str(CORPUS / "cloudai_fixture_nemo_run_0.log")
     address = str(sqlite.database)
-    assert 0 == perfdb("ingest", log, "--db", address, "--release", "25.04", *given).code
+    assert 0 == perfdb("ingest", log, "--db", address, "--release", "25.04", *options).code
     assert 0 == perfdb("publish", "--db", address, "--fail-on", "never").code
 
     text = (tmp_path / "published/nemo/25.04.md").read_text()
@@ -349,7 +349,7 @@ def test_a_page_is_labelled_as_on_the_site_and_as_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("nemo 99.99",), "25.07"),
         (("--label", "a)=\n# X"), "is no label"),
@@ -358,13 +358,13 @@ def test_a_page_is_labelled_as_on_the_site_and_as_is_asked(
     ],
 )
 def test_a_label_that_cannot_be_one_and_an_unknown_release_are_bad_input(
-    sqlite: URL, publish: Shell, tmp_path: Path, words: tuple[str, ...], said: str
+    sqlite: URL, publish: Shell, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
 
     code, _, err = publish("--db", str(sqlite.database), "--fail-on", "never", *words)
 
-    assert (2, True) == (code, said in err)
+    assert (2, True) == (code, message in err)
     assert not (tmp_path / "published").exists()
 
 
