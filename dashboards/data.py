@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
-from sqlalchemy import URL, Connection, Select, make_url
+from sqlalchemy import Select, make_url
 
 from dashboards.findings import Findings, by_result
 from dashboards.release_pairs import Work
@@ -25,14 +25,6 @@ KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
 
 
-def frame(connection: Connection, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
-    """The rows as a frame of nullable columns, so that ids stay integers if some are unknown."""
-    found = connection.execute(question)
-    columns = list(found.keys())
-    rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
-    return rows.convert_dtypes()
-
-
 class Store(NamedTuple):
     """The store in one state: cached answers are of one address and one state."""
 
@@ -41,22 +33,20 @@ class Store(NamedTuple):
 
 
 def store() -> Store:
-    """The store in its present state. Raises StoreError if it is missing or has another schema."""
+    """The store in its present state. Raises StoreError if it is missing or has another schema.
+
+    The state changes with every write: sizes and times of SQLite's files, or the last rows. An
+    empty write-ahead log does not count: opening the database to read may have made it.
+    """
     url = store_url()
     with reading_current(url) as connection:
-        return Store(url.render_as_string(hide_password=False), _state(url, connection))
-
-
-def _state(url: URL, connection: Connection) -> str:
-    """A text that changes with every write: sizes and times of SQLite's files, or the last rows.
-
-    An empty write-ahead log does not count: opening the database to read may have made it.
-    """
-    if url.get_backend_name() != "sqlite":
-        return str(connection.execute(catalog.last_change()).one())
-    files = (Path(f"{url.database}{ending}") for ending in ("", "-wal"))
-    found = (file.stat() for file in files if file.exists())
-    return " ".join(f"{stat.st_mtime_ns}/{stat.st_size}" for stat in found if stat.st_size)
+        if url.get_backend_name() == "sqlite":
+            files = (Path(f"{url.database}{ending}") for ending in ("", "-wal"))
+            found = (file.stat() for file in files if file.exists())
+            state = " ".join(f"{stat.st_mtime_ns}/{stat.st_size}" for stat in found if stat.st_size)
+        else:
+            state = str(connection.execute(catalog.last_change()).one())
+    return Store(url.render_as_string(hide_password=False), state)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
@@ -124,23 +114,17 @@ def _current(store: Store) -> pd.DataFrame:
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
 def steps(store: Store, run_id: str) -> pd.DataFrame:
-    """The steps of a run; `is_measured`: whether the figures are taken over it."""
-    found = _query(store, run_queries.steps_of(run_id))
+    """The steps of a run; `is_measured`: whether figures that are not withheld are of it."""
+    measured: set[int] = set()
+    question = results.with_runs().where(tables.runs.c.run_id == run_id)
     with reading(make_url(store.address)) as connection:
-        return found.assign(is_measured=found["step"].isin(_measured(connection, run_id)))
-
-
-def _measured(connection: Connection, run_id: str) -> set[int]:
-    """The steps that the figures of a run are taken over; none of those that are withheld."""
-    rows = connection.execute(results.with_runs().where(tables.runs.c.run_id == run_id)).mappings()
-    found: set[int] = set()
-    for one, steps in with_steps(connection, rows):
-        if one.result.window and one.result.withheld is None:
-            window = aggregation.named(one.result.window, "window")
-            found.update(
-                selection.pick_steps(steps, window, averages=one.averages).steps.step.tolist()
-            )
-    return found
+        for one, recorded in with_steps(connection, connection.execute(question).mappings()):
+            if one.result.window and one.result.withheld is None:
+                window = aggregation.named(one.result.window, "window")
+                taken = selection.pick_steps(recorded, window, averages=one.averages)
+                measured.update(taken.steps.step.tolist())
+    found = _query(store, run_queries.steps_of(run_id))
+    return found.assign(is_measured=found["step"].isin(measured))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")
@@ -164,5 +148,9 @@ def records(rows: pd.DataFrame) -> list[dict[Hashable, object]]:
 
 
 def _query(store: Store, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
+    """The rows as a frame of nullable columns, so that ids stay integers if some are unknown."""
     with reading(make_url(store.address)) as connection:
-        return frame(connection, question)
+        found = connection.execute(question)
+        columns = list(found.keys())
+        rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
+    return rows.convert_dtypes()

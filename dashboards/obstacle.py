@@ -27,33 +27,28 @@ def obstacle() -> Obstacle | None:
         url = store_url()
     except InputError as error:
         return Obstacle(str(error), OTHER)
+    filling = f"perfdb run recipes/\n{storing(url)}"
     try:
         store = data.store()
-    except StoreError as error:
-        return Obstacle(str(error), _remedy(url))
-    try:
         accepted(None)
+    except StoreError as error:
+        return Obstacle(str(error), _remedy(url, filling))
     except InputError as error:
         return Obstacle(str(error), f"perfdb audit {_named(url)}")
-    if not data.releases(store) and data.runs(store).empty:
-        return Obstacle("The store is empty.", _filling(url))
-    return None
+    is_empty = not data.releases(store) and data.runs(store).empty
+    return Obstacle("The store is empty.", filling) if is_empty else None
 
 
-def _remedy(url: URL) -> str:
+def _remedy(url: URL, filling: str) -> str:
     """The commands to create the store, to upgrade its schema, or to show another one."""
     try:
         if is_missing(url):
-            return _filling(url)
+            return filling
         with reading(url) as connection:
             version = current(connection)
     except StoreError:
         return OTHER
     return OTHER if version and version > HEAD else f"perfdb db upgrade {_named(url)}"
-
-
-def _filling(url: URL) -> str:
-    return f"perfdb run recipes/\n{storing(url)}"
 
 
 def storing(url: URL) -> str:

@@ -8,8 +8,7 @@ from sqlalchemy import URL, select
 from perfdb.aggregation import last_n
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, runs
-from perfdb.errors import InputError
-from perfdb.ingest import Options, ingest, withdraw
+from perfdb.ingest import Options, ingest
 from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
@@ -28,6 +27,12 @@ from tests.trees import counted, rows_of, writing
 WHY = "the fans of node-1 had failed"
 IN_FORCE = select(runs.c.run_id).join(results, results.c.run_id == runs.c.id)
 IN_FORCE = IN_FORCE.where(~results.c.superseded).order_by(runs.c.run_id)
+
+
+@pytest.fixture
+def store(sqlite: URL) -> URL:
+    """A store that is a file."""
+    return sqlite
 
 
 @pytest.fixture(autouse=True)
@@ -126,13 +131,6 @@ def test_reading_it_again_does_not_bring_it_back(
     check_sound(store)
 
 
-def test_another_run_of_its_id_is_still_another_run(store: URL, perfdb: Shell) -> None:
-    perfdb("withdraw", "bad", "--reason", WHY)
-    later = factories.STARTED.replace(year=2027)
-    factories.write_run(Path("elsewhere"), run_id="bad", started_at=later)
-    assert (0, 0, 0, 1) == counted(ingest([Path("elsewhere")], store, Options()))
-
-
 def test_undone_it_counts_again_as_it_did(store: URL, perfdb: Shell) -> None:
     """With the figures that it had last, and with what its files say by now once they are read."""
     recompute(store, Scope(), Asked(last_n(3)))
@@ -189,11 +187,6 @@ def test_what_cannot_be_done_is_told_and_nothing_is_withdrawn(
     assert (2, "") == (code, said)
     assert told in beside
     assert 2 == len(rows_of(store, IN_FORCE))
-
-
-def test_nothing_is_called_by_no_name(store: URL) -> None:
-    with pytest.raises(InputError, match=r"^: the name is empty$"):
-        withdraw([""], store)
 
 
 def test_a_page_is_not_undone(store: URL, perfdb: Shell) -> None:

@@ -4,13 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from perfdb import aggregation, catalog, flops, measure, metrics, selection
 from perfdb.aggregation import Window
 from perfdb.db.rows import ResultRow
 from perfdb.flops.base import Convention
-from perfdb.formats import batch
 from perfdb.formats.columns import Steps
 from perfdb.record import Note, NoteCode, Outcome
 from perfdb.selection import Selection
@@ -53,16 +50,12 @@ def recomputed(stored: StoredRun, given: Steps, asked: Asked) -> ResultRow:
     The result is returned unchanged if its run did not finish or its window is unknown. If the
     window holds no step, or most of those in it were skipped by the optimizer, the figures are
     withheld; the convention is recorded all the same, for the next window that gives figures.
-    They are withheld, too, where the steps of another window have another batch than the case.
     """
     window = asked.window or _window(stored.result)
     if window is None or not stored.finished:
         return stored.result
     convention = asked.convention or _convention(stored.result)
-    if window.name != stored.result.window and (other := _of_other_batch(stored, given, window)):
-        empty = _without_figures(stored.result, window)
-        return replace(empty, outcome=Outcome.INCOMPLETE, withheld=other)
-    within = _picked(stored, given, window)
+    within = selection.pick_steps(given, window, averages=stored.averages)
     emitted = _emitted(stored.result, within, window)
     empty = replace(_without_figures(stored.result, window), emitted=emitted)
     empty = measure.with_model_shape(empty, stored.configuration)
@@ -70,21 +63,6 @@ def recomputed(stored: StoredRun, given: Steps, asked: Asked) -> ResultRow:
     if stored.of_log:
         result = measure.with_token_rate(result, within)
     return _counted_as(result, convention)
-
-
-def _picked(stored: StoredRun, given: Steps, window: Window) -> Selection:
-    """The lines of a window; no peak memory where it is unknown which attempts they are of.
-
-    Of several attempts the notes tell where the last began, and no other.
-    """
-    again = measure.restarted_at(stored.result.notes)
-    if again is None:
-        return selection.pick_steps(given, window, averages=stored.averages)
-    within = selection.pick_steps(given, window, averages=stored.averages, restarts=(again,))
-    if window.name == stored.result.window:
-        return replace(within, peak_memory_bytes=stored.result.peak_memory_bytes or 0)
-    is_of_last = len(within.steps) > 0 and int(within.steps.step[0]) >= again
-    return within if is_of_last else replace(within, peak_memory_bytes=0)
 
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, ColumnChange]:
@@ -95,24 +73,6 @@ def differences(before: ResultRow, after: ResultRow) -> Mapping[str, ColumnChang
         for name, pair in pairs.items()
         if not _same(pair, SAME * (after.step_time_s or 0.0) if name in TIMES else 0.0)
     }
-
-
-def _of_other_batch(stored: StoredRun, given: Steps, window: Window) -> Note | None:
-    """Why the steps of a window are not of the case; None where nothing says so.
-
-    Such a log says the batch of each line, by which its steps have their tokens. In other formats
-    the tokens are counted, and may differ within one batch.
-    """
-    if not stored.averages:
-        return None
-    case, lines = stored.result.case, given.at(batch.held(given, window))
-    tokens, of_case = lines.column("tokens"), case.global_batch_size * case.sequence_length
-    odd = np.flatnonzero(tokens.known & (tokens.values != of_case))
-    if not len(odd):
-        return None
-    params = {"step": int(lines.step[odd[0]]), "tokens": int(tokens.values[odd[0]])}
-    sizes = {"global_batch_size": case.global_batch_size, "sequence_length": case.sequence_length}
-    return Note(NoteCode.WINDOW_OF_OTHER_BATCH, {**params, **sizes})
 
 
 def _window(result: ResultRow) -> Window | None:
