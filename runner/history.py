@@ -1,7 +1,6 @@
 """What ran before in an output folder, and the lock of each measurement there."""
 
 import fcntl
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,25 +20,20 @@ Measurement = tuple[str, str, int, int, int]
 """Case key, release key, warm-up steps, measured steps, seed: runs with the same are repeats."""
 
 _LOCKS = ".locks"
-"""The folder of an output folder that has a file for each measurement ever begun there."""
+"""A folder inside the output folder, with one file per measurement."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Finished runs by case and release, runs of another living runner, and unreadable ones.
+    """Finished runs by measurement, measurements that another runner works on, and problems.
 
-    `cut_off`: runs of a runner that is gone and did not record how they ended.
+    `cut_off` are runs without a recorded end, from a runner that has died.
     """
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]
-    running: frozenset[Measurement]
-    problems: tuple[Diagnostic, ...]
-    cut_off: tuple[RunDir, ...]
-
-    @property
-    def done(self) -> Counter[Measurement]:
-        """How many runs of each measurement have finished."""
-        return Counter({key: len(runs) for key, runs in self.finished.items()})
+    running: frozenset[Measurement] = frozenset()
+    problems: tuple[Diagnostic, ...] = ()
+    cut_off: tuple[RunDir, ...] = ()
 
 
 def read(output: Path, wanted: Measurement | None = None) -> History:
@@ -49,7 +43,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
     problems: list[Diagnostic] = []
     cut_off: list[RunDir] = []
     for run in find_runs(output) if output.is_dir() else []:
-        is_held = run.in_progress()  # asked first: a runner says how a run ended, then lets go
+        is_held = run.in_progress()  # first: a runner records the end of a run, then releases it
         try:
             record = run.read_record()
         except RunDirError as error:
@@ -73,7 +67,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
 
 
 def _withheld(run: RunDir, record: RunRecord) -> str | None:
-    """Why a run that says it finished is not taken for it, as `perfdb ingest` would find, too."""
+    """Why a finished run does not count; `perfdb ingest` applies the same rules."""
     try:
         worker, steps = run.read_worker(), run.parse_steps()
     except (RunDirError, OSError) as error:
@@ -100,9 +94,9 @@ def mark_interrupted(before: History) -> None:
 
 @contextmanager
 def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
-    """The history of a measurement in a folder, which nobody else measures until the block ends.
+    """Lock a measurement in a folder until the block ends; gives its history.
 
-    None: another runner does. The system lets go of the lock when a process dies, however it does.
+    None if another runner holds it. The system releases the lock when a process dies.
     """
     locks = output / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)

@@ -69,6 +69,7 @@ _OF_A_REVISION: Final = (
     models.c.name.label("model"),
     models.c.title.label("model_title"),
     *(cases.c[name] for name in ("qualifiers", "task", "variant", "precision", "num_gpus")),
+    *(cases.c[name] for name in ("global_batch_size", "sequence_length")),
     results.c.origin,
     sources.c.path.label("source"),
     sources.c.sha256.label("source_sha256"),

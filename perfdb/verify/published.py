@@ -12,9 +12,7 @@ from perfdb.db.sources import content_of
 from perfdb.errors import DamagedBytesError
 from perfdb.fields import FIGURES
 from perfdb.groups import grouped
-from perfdb.ingest.base import PAGE
-from perfdb.ingest.companions import LOG_PARSER_VERSION
-from perfdb.ingest.pages import PAGE_PARSER_VERSION
+from perfdb.ingest.reads import LOG_PARSER_VERSION, PAGE, PAGE_PARSER_VERSION
 from perfdb.page_text import decoded_page
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext

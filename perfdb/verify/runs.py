@@ -14,9 +14,8 @@ from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
 from perfdb.db.tables import steps as steps_table
 from perfdb.errors import DamagedBytesError, RunDirError
-from perfdb.ingest import runs as opened
-from perfdb.ingest.companions import LOG_PARSER_VERSION
 from perfdb.ingest.logs import number_in_log
+from perfdb.ingest.reads import LOG_PARSER_VERSION, RUN_DIRECTORY, RUN_PARSER_VERSION
 from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
 from perfdb.queries import checks, results
@@ -140,8 +139,8 @@ def _reread(connection: Connection, run: StoredRun) -> _Reread | str:
     record = next((file for file in files if file.is_record), None)
     if record is None:
         return "the file that says what it is is not kept"
-    of_directory = record.parser == opened.PARSER
-    newest = opened.RUN_PARSER_VERSION if of_directory else LOG_PARSER_VERSION
+    of_directory = record.parser == RUN_DIRECTORY
+    newest = RUN_PARSER_VERSION if of_directory else LOG_PARSER_VERSION
     if reason := other_version(record.parser_version, newest):
         return reason
     try:
