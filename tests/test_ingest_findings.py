@@ -12,7 +12,7 @@ from perfdb.db import findings as writes
 from perfdb.db.session import reading
 from perfdb.db.tables import findings, results
 from perfdb.ingest import Options, ingest
-from perfdb.queries import findings as questions
+from perfdb.queries import results as questions
 from perfdb.record import Finding
 from tests import factories
 from tests.snapshots import snapshot
@@ -40,7 +40,7 @@ def page(tmp_path: Path) -> Path:
 def kept(url: URL) -> list[Finding]:
     """The findings of the results in force."""
     with reading(url) as connection:
-        rows = connection.execute(questions.current()).mappings()
+        rows = connection.execute(questions.current_findings()).mappings()
         return [Finding.model_validate(dict(row)) for row in rows]
 
 

@@ -12,7 +12,7 @@ from perfdb.ingest.options import LogOptions, Options, checked
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
-from perfdb.verify.published import published
+from perfdb.verify.checks import published
 from tests import seeds
 from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
@@ -144,9 +144,9 @@ def test_a_page_that_changes_its_mind_makes_revisions_and_another_original(
 def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
     ingest.ingest([page], sqlite, NEMO)
     with writing(sqlite) as connection:
-        assert [] == list(published(connection, lambda items, _: items))
+        assert [] == list(published(connection, lambda items: items))
         connection.execute(results.update().values(window="last"))
-        found = [one.message for one in published(connection, lambda items, _: items)]
+        found = [one.message for one in published(connection, lambda items: items)]
     assert 2 == len(found)
     assert all("window is last, and window(11,50) by the bytes" in one for one in found)
 

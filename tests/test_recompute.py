@@ -27,9 +27,8 @@ from perfdb.queries.scope import Only, Scope
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead, Worker
 from perfdb.verify import figures
-from perfdb.verify.figures import Asked
+from perfdb.verify.figures import Asked, StoredRun
 from perfdb.verify.recompute import preview, recompute
-from perfdb.verify.stored import StoredRun
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot

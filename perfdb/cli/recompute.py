@@ -11,9 +11,8 @@ from perfdb.flops import CONVENTIONS
 from perfdb.queries.scope import Only, Scope
 from perfdb.units import UNKNOWN, significant
 from perfdb.verify import recompute as recomputing
-from perfdb.verify.figures import Asked
+from perfdb.verify.figures import Asked, StoredRun
 from perfdb.verify.recompute import Changed, RecomputeReport
-from perfdb.verify.stored import StoredRun
 
 SHORT = {
     "step_time_s": "step time (s)",

@@ -69,7 +69,7 @@ def figure_text(result: Result, field: str) -> str:
 def current(engine: Engine) -> frozenset[int]:
     """The ids of all current results."""
     with engine.connect() as connection:
-        return frozenset(connection.scalars(questions.current_ids()))
+        return frozenset(connection.scalars(questions.current_keys()))
 
 
 def changes(engine: Engine, before: frozenset[int], read: Collection[str]) -> tuple[Change, ...]:

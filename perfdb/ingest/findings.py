@@ -15,7 +15,7 @@ from perfdb.audit.report import ordered
 from perfdb.db import findings, keys
 from perfdb.db.session import retried
 from perfdb.db.tables import runs, sources
-from perfdb.queries import findings as questions
+from perfdb.queries import results as questions
 from perfdb.queries.catalog import releases_of_files as of_files
 from perfdb.queries.catalog import releases_of_runs as of_runs
 from perfdb.queries.catalog import releases_to_audit as to_audit
@@ -63,6 +63,6 @@ def _kept(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> tuple
         rows = (
             row
             for some in keys.chunks(release_ids)
-            for row in connection.execute(questions.of_releases(some)).mappings()
+            for row in connection.execute(questions.findings_of_releases(some)).mappings()
         )
         return ordered(map(Finding.model_validate, rows))

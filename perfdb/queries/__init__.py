@@ -1,1 +1,1 @@
-"""All queries of the store: functions that return a Select, and frames of them."""
+"""The queries of the store: functions that return a Select, and readers of results."""

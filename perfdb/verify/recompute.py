@@ -1,6 +1,6 @@
 """Recomputes measured results in the store; each that changes becomes a new revision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,10 +18,8 @@ from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
-from perfdb.verify.figures import RECOMPUTED, Asked, ColumnChange, differences, recomputed
-from perfdb.verify.stored import StoredRun, with_steps
-
-Question = Select[*tuple[object, ...]]
+from perfdb.verify import figures
+from perfdb.verify.figures import Asked, ColumnChange, StoredRun
 
 LOGGED_AS = "perfdb recompute"
 """What the ingest log has in place of a path."""
@@ -68,8 +66,8 @@ def recompute(url: URL, scope: Scope, asked: Asked) -> RecomputeReport:
     """Recompute the figures of measured results, all in one transaction.
 
     What changes becomes a new revision, is noted in the ingest log, and its release is audited
-    again. A result for which the window gives no figures stays as it is. Raises StoreError where
-    the store cannot be written, and InputError for a name that is not in it.
+    again. A result for which the window gives no figures stays as it is. Raises StoreError if the
+    store cannot be written, and InputError for a name that is not in it.
     """
     with reading_current(url):
         pass  # refused before anything is opened to write
@@ -85,36 +83,33 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Recompute
         locked = question.with_for_update(of=results, key_share=True)
         report = _report(connection, locked, asked)
         if report.changed:
-            stored_results.revise(
-                connection, [_revision(change) for change in report.changed], when
-            )
-            entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
-            ingest_log.add(connection, [entry], when)
+            stored_results.revise(connection, list(map(_revision, report.changed)), when)
+            window = f", window {asked.window.name}" if asked.window else ""
+            convention = f", convention {asked.convention.name}" if asked.convention else ""
+            reason = f"{len(report.changed)} revised{window}{convention}"
+            ingest_log.add(connection, [LogEntry(LOGGED_AS, Action.REVISED, reason=reason)], when)
         for release_id in sorted({change.stored.release_id for change in report.changed}):
             renewed(connection, release_id)
         return report
 
 
-def _report(connection: Connection, question: Question, asked: Asked) -> RecomputeReport:
+def _report(
+    connection: Connection, question: Select[*tuple[object, ...]], asked: Asked
+) -> RecomputeReport:
     rows = connection.execute(question).mappings().all()
     changed, left = [], []
-    for stored, steps in with_steps(connection, rows):
-        after = recomputed(stored, steps, asked)
+    for stored, steps in figures.with_steps(connection, rows):
+        after = figures.recomputed(stored, steps, asked)
         if asked.window and stored.finished and after.withheld is not None:
             left.append(Left(stored, note_text(after.withheld)))
-        elif changes := differences(stored.result, after):
+        elif changes := figures.differences(stored.result, after):
             changed.append(Changed(stored, after, changes))
     return RecomputeReport(len(rows), tuple(changed), tuple(left))
 
 
 def _revision(changed: Changed) -> Revision:
     """The new revision: its hash, of the run and the figures, differs from those before it."""
-    columns = {name: getattr(changed.after, name) for name in (*RECOMPUTED, "formula_version")}
+    names = (*figures.RECOMPUTED, "formula_version")
+    columns = {name: getattr(changed.after, name) for name in names}
     hashed = columns | {"of": changed.stored.result.content_hash}
     return Revision(changed.stored.result_id, content_hash(hashed), columns)
-
-
-def _reason(changed: Sequence[Changed], asked: Asked) -> str:
-    window = f", window {asked.window.name}" if asked.window else ""
-    convention = f", convention {asked.convention.name}" if asked.convention else ""
-    return f"{len(changed)} revised{window}{convention}"
