@@ -13,8 +13,8 @@ from sqlalchemy import URL
 from perfdb import catalog
 from perfdb.db.session import reading
 from perfdb.errors import InputError
-from perfdb.export import FORMATS, priced
-from perfdb.export.base import Column, Table
+from perfdb.export import FORMATS, results
+from perfdb.export.formats import Column, Table
 from perfdb.export.results import table
 from perfdb.ingest import Options, ingest
 from perfdb.pages.base import PageContext
@@ -400,7 +400,7 @@ def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
 
     A rate that is computed counts where none is stated.
     """
-    priced_rows = priced.with_cost(RATES, priced.prices(["dgx-h100=2.25"])).rows
+    priced_rows = results.with_cost(RATES, results.prices(["dgx-h100=2.25"])).rows
     assert [
         (2.25, pytest.approx(0.05)),
         (None, None),
@@ -414,11 +414,11 @@ def test_every_price_that_is_none_is_told_of_at_once() -> None:
     """An unknown system, no number, nothing, less than nothing, and no end."""
     said = ["dgx-h1000=2", "dgx-h100=two", "dgx-b200", "dgx-b300=-1", "dgx-gb200=inf", "cpu=2_49"]
     with pytest.raises(InputError) as error:
-        priced.prices(said)
+        results.prices(said)
     assert said == [problem.where.removeprefix("--price ") for problem in error.value.problems]
     assert catalog.other_systems() == error.value.problems[0].remedy
 
 
 def test_a_second_price_of_a_system_does_not_take_the_place_of_the_first() -> None:
     with pytest.raises(InputError, match=r"^--price: dgx-h100: given twice; keep one of them$"):
-        priced.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])
+        results.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])

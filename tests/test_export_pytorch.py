@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb.export import pytorch
-from perfdb.export.base import Column, Table
+from perfdb.export.formats import Column, Table
 from perfdb.export.results import COLUMNS as NAMES
 from perfdb.metrics import METRICS
 

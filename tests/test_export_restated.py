@@ -121,7 +121,7 @@ def fine_tuned(**changed: object) -> Result:
 def test_a_page_loses_its_attention_where_it_says_that_examples_are_packed(
     title: str, counted: int
 ) -> None:
-    found = restated.restate(fine_tuned(raw={title: "8192"}), restated.ConventionOfRow(FULL), NEMO)
+    found = restated.restate(fine_tuned(raw={title: "8192"}), FULL, NEMO)
     wanted = 500 * (WEIGHTS + counted) / (WEIGHTS + ATTENTION)
     assert wanted == pytest.approx(found.tflops_per_sec_per_gpu)
     assert found.note is None
@@ -129,7 +129,7 @@ def test_a_page_loses_its_attention_where_it_says_that_examples_are_packed(
 
 def test_a_run_is_restated_as_the_conventions_take_fine_tuning() -> None:
     """What was measured spans the whole sequence, whichever convention its figures follow."""
-    found = restated.restate(fine_tuned(origin="measured"), restated.ConventionOfRow(NEMO), CAUSAL)
+    found = restated.restate(fine_tuned(origin="measured"), NEMO, CAUSAL)
     wanted = 500 * (WEIGHTS + ATTENTION / 2) / WEIGHTS
     assert (pytest.approx(wanted), None) == (found.tflops_per_sec_per_gpu, found.note)
 
@@ -245,9 +245,9 @@ def test_there_and_back_is_where_it_was(tflops: float, other: flops.base.Convent
         global_batch_size=128, model_tflops_per_sec_per_gpu=tflops, mfu=tflops / 989,
     )  # fmt: skip
 
-    there = restated.restate(row, restated.ConventionOfRow(NEMO), other)
+    there = restated.restate(row, NEMO, other)
     moved = replace(row, model_tflops_per_sec_per_gpu=there.tflops_per_sec_per_gpu, mfu=there.mfu)
-    back = restated.restate(moved, restated.ConventionOfRow(other), NEMO)
+    back = restated.restate(moved, other, NEMO)
 
     assert tflops == pytest.approx(back.tflops_per_sec_per_gpu)
     assert tflops / 989 == pytest.approx(back.mfu)

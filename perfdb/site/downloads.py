@@ -16,7 +16,7 @@ from markupsafe import Markup
 from perfdb.export import csv, parquet
 from perfdb.export import json as json_export
 from perfdb.export import results as exported
-from perfdb.export.base import Cell, Column, ExportFormat, Table
+from perfdb.export.formats import Cell, Column, ExportFormat, Table
 from perfdb.site.data import SiteResult
 from perfdb.site.files import DOWNLOADS, EVERYTHING, SiteLayout, write
 from perfdb.site.page import (
