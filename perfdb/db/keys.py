@@ -6,19 +6,7 @@ Ids are looked up by natural key before anything is inserted, so that what is kn
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Table,
-    Text,
-    any_,
-    literal,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
@@ -32,20 +20,20 @@ AT_ONCE = 10_000
 
 Row = Mapping[str, object]
 
-Outdated = tuple[Table, int, Row]
+Outdated = tuple[sa.Table, int, Row]
 """A table, the id of a row of it, and what its columns should hold."""
 
 Key = TypeVar("Key", int, str)
 
 
-def release_ids(connection: Connection, wanted: Sequence[Release]) -> list[int]:
+def release_ids(connection: sa.Connection, wanted: Sequence[Release]) -> list[int]:
     """The id of each release, in the same order."""
     rows = {one.key: {"key": one.key, **one.model_dump()} for one in dict.fromkeys(wanted)}
     found = _ids(connection, releases, releases.c.key, rows)
     return [found[one.key] for one in wanted]
 
 
-def case_ids(connection: Connection, wanted: Sequence[Case]) -> list[int]:
+def case_ids(connection: sa.Connection, wanted: Sequence[Case]) -> list[int]:
     """The id of each case, in the same order."""
     ordered = [case.key for case in wanted]
     by_key = dict(zip(ordered, wanted, strict=True))
@@ -80,30 +68,30 @@ def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
 
 
 def among(
-    connection: Connection, column: Column[str], wanted: Sequence[str]
-) -> ColumnElement[bool]:
+    connection: sa.Connection, column: sa.Column[str], wanted: Sequence[str]
+) -> sa.ColumnElement[bool]:
     """Whether a column has one of these keys.
 
     PostgreSQL takes them as one parameter: each by itself costs more than to look it up.
     """
     if connection.dialect.name == "postgresql":
-        return column == any_(literal(wanted, postgresql.ARRAY(Text)))
+        return column == sa.any_(sa.literal(wanted, postgresql.ARRAY(sa.Text)))
     return column.in_(wanted)
 
 
 def known(
-    connection: Connection, table: Table, key: Column[str], wanted: Iterable[str]
+    connection: sa.Connection, table: sa.Table, key: sa.Column[str], wanted: Iterable[str]
 ) -> dict[str, int]:
     """The ids of the rows of a table that are there already, by their natural key."""
     found: dict[str, int] = {}
     for some in chunks(wanted):
-        rows = connection.execute(select(key, table.c.id).where(among(connection, key, some)))
+        rows = connection.execute(sa.select(key, table.c.id).where(among(connection, key, some)))
         found |= {str(name): int(number) for name, number in rows}
     return found
 
 
 def _ids(
-    connection: Connection, table: Table, key: Column[str], rows: Mapping[str, Row]
+    connection: sa.Connection, table: sa.Table, key: sa.Column[str], rows: Mapping[str, Row]
 ) -> dict[str, int]:
     """The ids of rows by their key; those that another process adds meanwhile are left alone."""
     there = known(connection, table, key, rows)
@@ -130,7 +118,7 @@ def _catalog_row(name: str, entry: catalog.Model | catalog.System | None) -> Row
     return {"name": name, "title": entry.title if entry else name, "specification": specification}
 
 
-def case_of(row: RowMapping) -> Case:
+def case_of(row: sa.RowMapping) -> Case:
     """The case of a row that has the columns of one, and the names of its system and model.
 
     GA and DP are unknown unless it is a row of a result.
@@ -141,7 +129,7 @@ def case_of(row: RowMapping) -> Case:
     return Case.model_validate(known | words)
 
 
-def outdated(connection: Connection) -> list[Outdated]:
+def outdated(connection: sa.Connection) -> list[Outdated]:
     """The systems and models that differ from the catalog's.
 
     What the catalog does not hold stays as it is: it may have held it before.
@@ -150,18 +138,18 @@ def outdated(connection: Connection) -> list[Outdated]:
     for table, entries, row_of in (
         (systems, {*catalog.systems()}, system_row), (models, {*catalog.models()}, model_row),
     ):  # fmt: skip
-        for stored in connection.execute(select(table).order_by(table.c.id)).mappings():
+        for stored in connection.execute(sa.select(table).order_by(table.c.id)).mappings():
             row = row_of(stored["name"]) if stored["name"] in entries else {}
             if any(stored[name] != value for name, value in row.items()):
                 found.append((table, stored["id"], row))
     return found
 
 
-def renew(connection: Connection, changes: Iterable[Outdated]) -> None:
+def renew(connection: sa.Connection, changes: Iterable[Outdated]) -> None:
     """Write what the catalog has now; releases with results of it are to be audited again."""
     changed = []
     for table, number, row in changes:
-        connection.execute(update(table).where(table.c.id == number).values(row))
+        connection.execute(sa.update(table).where(table.c.id == number).values(row))
         changed.append((cases.c.system_id if table is systems else cases.c.model_id) == number)
-    of = select(cases.c.id).where(or_(*changed))
+    of = sa.select(cases.c.id).where(sa.or_(*changed))
     findings.unmark(connection, findings.releases_of(connection, results.c.case_id.in_(of)))

@@ -10,22 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import (
-    JSON,
-    URL,
-    ColumnElement,
-    Connection,
-    LargeBinary,
-    Table,
-    Text,
-    case,
-    cast,
-    column,
-    func,
-    literal,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy import table as table_of
 from sqlalchemy.exc import DataError, IntegrityError
 
@@ -42,14 +27,14 @@ Watched = Callable[[str, int], Callable[[int], None]]
 NAME: Final = "store.sqlite"
 """What a private copy is called in its folder."""
 
-AS_TEXT: Final = (JSON, NotesType, NoteType)
+AS_TEXT: Final = (sa.JSON, NotesType, NoteType)
 """The types of columns that are copied as the text that they are kept as."""
 
 SOURCES_AT_ONCE: Final = 1_000
 """Sources that are held while they are copied; among them are pages."""
 
 
-def transfer(source: URL, target: URL, watched: Watched) -> int:
+def transfer(source: sa.URL, target: sa.URL, watched: Watched) -> int:
     """Copy every row of a store into an empty one, in one transaction; how many rows there are.
 
     Raises StoreError if either has another schema, and if the target is not empty.
@@ -66,11 +51,11 @@ def transfer(source: URL, target: URL, watched: Watched) -> int:
             names = ", ".join(table.name for table in metadata.sorted_tables)
             into.exec_driver_sql(f"LOCK TABLE {names} IN EXCLUSIVE MODE")
         for table in metadata.sorted_tables:
-            if into.execute(select(table.c[0]).limit(1)).first():
+            if into.execute(sa.select(table.c[0]).limit(1)).first():
                 message = f"the store is not empty, it has {table.name}; copy into a new one"
                 raise StoreError(f"{where}: {message}")
         for table in metadata.sorted_tables:
-            count = stored.scalar(select(func.count()).select_from(table)) or 0
+            count = stored.scalar(sa.select(sa.func.count()).select_from(table)) or 0
             try:
                 _copy_rows(stored, into, table, watched(table.name, count))
             except (DataError, IntegrityError) as error:
@@ -82,9 +67,9 @@ def transfer(source: URL, target: URL, watched: Watched) -> int:
 
 
 def _copy_rows(
-    stored: Connection,
-    into: Connection,
-    table: Table,
+    stored: sa.Connection,
+    into: sa.Connection,
+    table: sa.Table,
     done: Callable[[int], None] = lambda _: None,
     whole: str | None = None,
 ) -> None:
@@ -92,18 +77,18 @@ def _copy_rows(
 
     Bytes are copied one source at a time. `whole`: copy only those that this parser read.
     """
-    kinds = {one.name: Text() if isinstance(one.type, AS_TEXT) else one.type for one in table.c}
-    asked: list[ColumnElement[object]] = [
-        cast(one, Text) if isinstance(one.type, AS_TEXT) else one for one in table.c
+    kinds = {one.name: sa.Text() if isinstance(one.type, AS_TEXT) else one.type for one in table.c}
+    asked: list[sa.ColumnElement[object]] = [
+        sa.cast(one, sa.Text) if isinstance(one.type, AS_TEXT) else one for one in table.c
     ]
     at_once = bulk.AT_ONCE
-    if any(isinstance(one.type, LargeBinary) for one in table.c):
+    if any(isinstance(one.type, sa.LargeBinary) for one in table.c):
         at_once = 1 if whole is None else SOURCES_AT_ONCE
         if whole is not None:
-            nothing = literal(packed(b""), sources.c.content.type)
+            nothing = sa.literal(packed(b""), sources.c.content.type)
             is_whole = sources.c.parser == whole
-            asked[-1] = case((is_whole, sources.c.content), else_=nothing)  # the last column
-    found = stored.execute(select(*asked).execution_options(yield_per=at_once))
+            asked[-1] = sa.case((is_whole, sources.c.content), else_=nothing)  # the last column
+    found = stored.execute(sa.select(*asked).execution_options(yield_per=at_once))
 
     def passing() -> Iterator[bulk.Cells]:
         for some in found.partitions():
@@ -111,37 +96,37 @@ def _copy_rows(
             done(len(some))
 
     try:
-        target = table_of(table.name, *(column(name, kind) for name, kind in kinds.items()))
+        target = table_of(table.name, *(sa.column(name, kind) for name, kind in kinds.items()))
         bulk.add(into, target, list(kinds), passing(), at_once)
     finally:
         if not stored.invalidated:  # an interrupted fetch leaves it so
             found.close()
 
 
-def _identity(connection: Connection) -> tuple[object, ...]:
+def _identity(connection: sa.Connection) -> tuple[object, ...]:
     """What two connections to the same store have in common, however its address is written."""
     if connection.dialect.name == "sqlite":
         file = Path(connection.exec_driver_sql("PRAGMA database_list").one().file).stat()
         return file.st_dev, file.st_ino
     its = "SELECT pg_postmaster_start_time(), current_database(), current_schema()"
-    return tuple(connection.execute(text(its)).one())
+    return tuple(connection.execute(sa.text(its)).one())
 
 
-def _number_on(into: Connection, table: Table) -> None:
+def _number_on(into: sa.Connection, table: sa.Table) -> None:
     """PostgreSQL counts ids apart from the rows: go on above the highest, if there is any."""
     id_ = table.autoincrement_column
     if into.dialect.name == "postgresql" and id_ is not None:
-        sequence = func.pg_get_serial_sequence(table.name, id_.name)
-        into.execute(select(func.setval(sequence, func.max(id_))))
+        sequence = sa.func.pg_get_serial_sequence(table.name, id_.name)
+        into.execute(sa.select(sa.func.setval(sequence, sa.func.max(id_))))
 
 
-def copied(url: URL, folder: Path, whole: str) -> URL:
+def copied(url: sa.URL, folder: Path, whole: str) -> sa.URL:
     """A SQLite copy of a store in a folder; an empty store if there is none.
 
     Of a server's sources it has the bytes of those that this parser read, and no others.
     Raises StoreError for a store that cannot be read or is of another version.
     """
-    copy, where = URL.create("sqlite", database=str(folder / NAME)), url.render_as_string()
+    copy, where = sa.URL.create("sqlite", database=str(folder / NAME)), url.render_as_string()
     if url.get_backend_name() == "sqlite":
         if not is_missing(url):
             _back_up(url, folder / NAME)
@@ -156,7 +141,7 @@ def copied(url: URL, folder: Path, whole: str) -> URL:
     return copy
 
 
-def _back_up(url: URL, path: Path) -> None:
+def _back_up(url: sa.URL, path: Path) -> None:
     with reading(url) as connection, closing(sqlite3.connect(path)) as into:
         stored = connection.connection.driver_connection
         assert isinstance(stored, sqlite3.Connection)

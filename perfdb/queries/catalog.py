@@ -1,18 +1,6 @@
 """What the store contains: releases, models, pages and rejections, and whether it has changed."""
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    CompoundSelect,
-    Select,
-    Text,
-    cast,
-    func,
-    literal,
-    literal_column,
-    select,
-    union_all,
-)
+import sqlalchemy as sa
 
 from perfdb.db import tables
 from perfdb.db.ingest_log import Action
@@ -20,7 +8,7 @@ from perfdb.db.tables import cases, ingest_log, models, releases, results, runs,
 from perfdb.record import Origin
 from perfdb.stated import LAST_VERIFIED
 
-Rows = Select[*tuple[object, ...]]
+Rows = sa.Select[*tuple[object, ...]]
 
 
 def all_releases() -> Rows:
@@ -30,17 +18,17 @@ def all_releases() -> Rows:
     `verified`: the first date, as printed, at which a file calls a result verified. `first_line`:
     the first line of a file that has a result of it.
     """
-    begun = func.coalesce(runs.c.started_at, sources.c.ingested_at)
+    begun = sa.func.coalesce(runs.c.started_at, sources.c.ingested_at)
     release = (releases.c.framework, releases.c.version.label("release"), releases.c.container)
     return (
-        select(
+        sa.select(
             releases.c.id.label("release_id"),
             *release,
             results.c.origin,
-            func.count().label("num_results"),
-            func.min(begun).label("first_at"),
-            func.min(results.c.extras[LAST_VERIFIED].as_string()).label("verified"),
-            func.min(results.c.source_line).label("first_line"),
+            sa.func.count().label("num_results"),
+            sa.func.min(begun).label("first_at"),
+            sa.func.min(results.c.extras[LAST_VERIFIED].as_string()).label("verified"),
+            sa.func.min(results.c.source_line).label("first_line"),
         )
         .join(results, results.c.release_id == releases.c.id)
         .join(sources, results.c.source_id == sources.c.id)
@@ -51,28 +39,30 @@ def all_releases() -> Rows:
     )
 
 
-def releases_of_runs(which: ColumnElement[bool]) -> Select[int]:
+def releases_of_runs(which: sa.ColumnElement[bool]) -> sa.Select[int]:
     """The releases of the results, current or superseded, of the runs that `which` selects."""
-    of_runs = select(results.c.release_id).join(runs, results.c.run_id == runs.c.id)
+    of_runs = sa.select(results.c.release_id).join(runs, results.c.run_id == runs.c.id)
     return of_runs.where(which).distinct()
 
 
-def releases_of_files(which: ColumnElement[bool]) -> Select[int]:
+def releases_of_files(which: sa.ColumnElement[bool]) -> sa.Select[int]:
     """The releases of the results, current or superseded, of the sources that `which` selects."""
-    of_sources = select(results.c.release_id).join(sources, results.c.source_id == sources.c.id)
+    of_sources = sa.select(results.c.release_id).join(sources, results.c.source_id == sources.c.id)
     return of_sources.where(which).distinct()
 
 
-def releases_to_audit(version: int) -> Select[int]:
+def releases_to_audit(version: int) -> sa.Select[int]:
     """The releases whose present results no audit of this version has checked."""
     outdated = releases.c.audited_version.is_distinct_from(version)
-    return select(releases.c.id).where(outdated, releases.c.id.in_(select(results.c.release_id)))
+    return sa.select(releases.c.id).where(
+        outdated, releases.c.id.in_(sa.select(results.c.release_id))
+    )
 
 
-def versions() -> Select[str, str]:
+def versions() -> sa.Select[str, str]:
     """Each framework with each version that has a current result."""
     return (
-        select(releases.c.framework, releases.c.version)
+        sa.select(releases.c.framework, releases.c.version)
         .join(results, results.c.release_id == releases.c.id)
         .where(~results.c.superseded, releases.c.version.is_not(None))
         .distinct()
@@ -80,37 +70,39 @@ def versions() -> Select[str, str]:
     )
 
 
-def last_change() -> Select[int | None, int | None, int]:
+def last_change() -> sa.Select[int | None, int | None, int]:
     """The last ids in the ingest log and among the findings, and how many findings there are.
 
     One of them changes with every change of the store; an audit makes no entry in the log.
     """
     findings = tables.findings.c.id
     newest, count = (
-        select(it).scalar_subquery() for it in (func.max(findings), func.count(findings))
+        sa.select(it).scalar_subquery() for it in (sa.func.max(findings), sa.func.count(findings))
     )
-    return select(func.max(ingest_log.c.id), newest, count)
+    return sa.select(sa.func.max(ingest_log.c.id), newest, count)
 
 
-def row_versions() -> CompoundSelect[*tuple[object, ...]]:
+def row_versions() -> sa.CompoundSelect[*tuple[object, ...]]:
     """For each table: its name, its number of rows, and the sum of their transactions' numbers.
 
     On PostgreSQL a row that is written has the number of its transaction (xmin), which is higher
     than all before it: if the number of rows is the same after a change, the sum has grown.
     """
-    written_by = cast(cast(literal_column("xmin"), Text), BigInteger)
-    return union_all(
+    written_by = sa.cast(sa.cast(sa.literal_column("xmin"), sa.Text), sa.BigInteger)
+    return sa.union_all(
         *(
-            select(literal(table.name), func.count(), func.sum(written_by)).select_from(table)
+            sa.select(sa.literal(table.name), sa.func.count(), sa.func.sum(written_by)).select_from(
+                table
+            )
             for table in tables.metadata.sorted_tables
         )
     )
 
 
-def model_names() -> Select[str]:
+def model_names() -> sa.Select[str]:
     """The names of the models that have current results."""
     return (
-        select(models.c.name)
+        sa.select(models.c.name)
         .join(cases, cases.c.model_id == models.c.id)
         .join(results, results.c.case_id == cases.c.id)
         .where(~results.c.superseded)
@@ -126,15 +118,15 @@ def published_sources() -> Rows:
     of its original. The empty state of a page that was withdrawn is left out.
     """
     published = results.c.origin == Origin.PUBLISHED.value
-    read = select(sources.c.path).join(results, results.c.source_id == sources.c.id)
+    read = sa.select(sources.c.path).join(results, results.c.source_id == sources.c.id)
     return (
-        select(
+        sa.select(
             sources.c.path,
             sources.c.sha256,
-            func.min(sources.c.ingested_at).label("ingested_at"),
-            func.max(results.c.created_at).label("created_at"),
-            func.max(sources.c.source_url).label("source_url"),
-            func.max(sources.c.published_on).label("published_on"),
+            sa.func.min(sources.c.ingested_at).label("ingested_at"),
+            sa.func.max(results.c.created_at).label("created_at"),
+            sa.func.max(sources.c.source_url).label("source_url"),
+            sa.func.max(sources.c.published_on).label("published_on"),
         )
         .outerjoin(results, results.c.source_id == sources.c.id)
         .where(sources.c.path.in_(read.where(~results.c.superseded, published)))
@@ -147,4 +139,6 @@ def published_sources() -> Rows:
 def all_rejections() -> Rows:
     """Everything that was rejected, as it was logged: time, path, line and reason."""
     columns = (ingest_log.c.at, ingest_log.c.path, ingest_log.c.line, ingest_log.c.reason)
-    return select(*columns).where(ingest_log.c.action == Action.REJECTED).order_by(ingest_log.c.id)
+    return (
+        sa.select(*columns).where(ingest_log.c.action == Action.REJECTED).order_by(ingest_log.c.id)
+    )

@@ -39,16 +39,8 @@ from perfdb.record import Method, Origin, Outcome
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.units import counted
-from perfdb.verify.figures import (
-    RECOMPUTED,
-    STEPS_AT_ONCE,
-    Asked,
-    StoredRun,
-    differences,
-    recomputed,
-    stored,
-    with_steps,
-)
+from perfdb.verify import figures as recomputing
+from perfdb.verify.figures import Asked, StoredRun, stored, with_steps
 
 Item = TypeVar("Item")
 
@@ -187,7 +179,7 @@ def orphans(connection: Connection, watch: Watch) -> Iterator[Fault]:
 
 WITHHELD: Final = tuple(
     name
-    for name in RECOMPUTED
+    for name in recomputing.RECOMPUTED
     if name not in ("outcome", "withheld", "window", "emitted", "flops_convention", "notes")
 )
 """The columns that are empty in a result whose figures are withheld."""
@@ -200,8 +192,9 @@ def figures(connection: Connection, watch: Watch) -> Iterator[Fault]:
         where, result = f"run {run.run_id}", run.result
         made_by, now = result.formula_version, flops.FORMULA_VERSION
         older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
-        for name, change in differences(result, recomputed(run, its_steps, Asked())).items():
-            message = f"{name} is {change.before}, and {change.after} by its steps{older}"
+        after = recomputing.recomputed(run, its_steps, Asked())
+        for name, (kept, now_is) in recomputing.differences(result, after).items():
+            message = f"{name} is {kept}, and {now_is} by its steps{older}"
             yield Fault(where, f"{message}; `perfdb recompute` would change it")
         present = [name for name in WITHHELD if getattr(result, name) is not None]
         if result.withheld is not None and present:
@@ -298,7 +291,9 @@ def _differing_steps(
     columns = [tables.steps.c[name] for name in StepRow._fields]
     question = run_queries.steps_of_row(run.run_row_id).with_only_columns(*columns)
     by_files = {one.step: one for one in read}
-    for row in connection.execute(question, execution_options={"yield_per": STEPS_AT_ONCE}):
+    for row in connection.execute(
+        question, execution_options={"yield_per": recomputing.STEPS_AT_ONCE}
+    ):
         kept, now = StepRow(*row), by_files.pop(row.step, None)
         if now is None:
             yield f"step {kept.step}: is not in its files"

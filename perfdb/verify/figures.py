@@ -81,14 +81,6 @@ class Asked:
     convention: Convention | None = None
 
 
-@dataclass(frozen=True)
-class ColumnChange:
-    """The stored and the recomputed value of a derived column that differs."""
-
-    before: object
-    after: object
-
-
 def stored(row: RowMapping) -> StoredRun:
     """The run of a row of `perfdb.queries.results.with_runs`."""
     release = {name: row[name] for name in ("framework", "container", "container_digest")}
@@ -238,8 +230,8 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     )
 
 
-def differences(before: ResultRow, after: ResultRow) -> Mapping[str, ColumnChange]:
-    """The derived columns in which two rows differ by more than a rounding error.
+def differences(before: ResultRow, after: ResultRow) -> Mapping[str, tuple[object, object]]:
+    """The values of the derived columns in which two rows differ by more than a rounding error.
 
     The deviation of equal step times is 0, or a rounding error of the step time.
     """
@@ -250,5 +242,5 @@ def differences(before: ResultRow, after: ResultRow) -> Mapping[str, ColumnChang
         both = isinstance(one, float) and isinstance(other, float)
         same = math.isclose(one, other, rel_tol=SAME, abs_tol=dust) if both else one == other
         if not same:
-            found[name] = ColumnChange(one, other)
+            found[name] = (one, other)
     return found

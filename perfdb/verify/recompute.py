@@ -19,36 +19,32 @@ from perfdb.messages import note_text
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
 from perfdb.verify import figures
-from perfdb.verify.figures import Asked, ColumnChange, StoredRun
+from perfdb.verify.figures import Asked, StoredRun
 
 LOGGED_AS = "perfdb recompute"
 """What the ingest log has in place of a path."""
 
 
 @dataclass(frozen=True)
-class Changed:
-    """A result whose recomputed figures differ from the stored ones."""
+class Recomputed:
+    """A stored result and its figures made anew, if they differ, by column before and after.
+
+    `reason`: why the window that was asked for gives no figures, so that the result stays.
+    """
 
     stored: StoredRun
     after: ResultRow
-    changes: Mapping[str, ColumnChange]
-
-
-@dataclass(frozen=True)
-class Left:
-    """A result left as it is, because the window that was asked for gives no figures, and why."""
-
-    stored: StoredRun
-    reason: str
+    changes: Mapping[str, tuple[object, object]]
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
 class RecomputeReport:
-    """How many measured results were looked at, which of them changed, and which could not."""
+    """How many measured results were looked at, which changed, and which had to be left."""
 
     examined: int
-    changed: tuple[Changed, ...]
-    left: tuple[Left, ...]
+    changed: tuple[Recomputed, ...]
+    left: tuple[Recomputed, ...]
 
     @property
     def unchanged(self) -> int:
@@ -80,14 +76,14 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Recompute
     with engine.begin() as connection:
         # On PostgreSQL an ingest of the same run waits for this one, or this one for it.
         question = within(connection, result_queries.with_runs(), scope)
-        locked = question.with_for_update(of=results, key_share=True)
-        report = _report(connection, locked, asked)
+        report = _report(connection, question.with_for_update(of=results, key_share=True), asked)
         if report.changed:
             stored_results.revise(connection, list(map(_revision, report.changed)), when)
             window = f", window {asked.window.name}" if asked.window else ""
             convention = f", convention {asked.convention.name}" if asked.convention else ""
             reason = f"{len(report.changed)} revised{window}{convention}"
-            ingest_log.add(connection, [LogEntry(LOGGED_AS, Action.REVISED, reason=reason)], when)
+            entry = LogEntry(LOGGED_AS, Action.REVISED, reason=reason)
+            ingest_log.add(connection, [entry], when)
         for release_id in sorted({change.stored.release_id for change in report.changed}):
             renewed(connection, release_id)
         return report
@@ -101,13 +97,13 @@ def _report(
     for stored, steps in figures.with_steps(connection, rows):
         after = figures.recomputed(stored, steps, asked)
         if asked.window and stored.finished and after.withheld is not None:
-            left.append(Left(stored, note_text(after.withheld)))
+            left.append(Recomputed(stored, after, {}, note_text(after.withheld)))
         elif changes := figures.differences(stored.result, after):
-            changed.append(Changed(stored, after, changes))
+            changed.append(Recomputed(stored, after, changes))
     return RecomputeReport(len(rows), tuple(changed), tuple(left))
 
 
-def _revision(changed: Changed) -> Revision:
+def _revision(changed: Recomputed) -> Revision:
     """The new revision: its hash, of the run and the figures, differs from those before it."""
     names = (*figures.RECOMPUTED, "formula_version")
     columns = {name: getattr(changed.after, name) for name in names}
