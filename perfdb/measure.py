@@ -1,10 +1,9 @@
-"""From steps to a result: the one arithmetic for run directories, logs and files that sum up.
+"""From steps to a result: the one arithmetic for run directories, logs and files of figures.
 
 A run's steps or a page's row become one `ResultRow`. All functions are pure.
 """
 
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -13,7 +12,7 @@ from typing import Final
 from perfdb import aggregation, catalog, flops, metrics, validity
 from perfdb.aggregation import Summary, Window
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
-from perfdb.formats import ParsedLog, Reading, batch
+from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.columns import StepColumn, Steps
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
@@ -76,18 +75,10 @@ def of_run(
     by default over all steps but the warm-up.
     """
     outcome, withheld = validity.judged(record, [step for _, step in read.steps], worker)
-    identity = {"case": record.case.key, "release": record.release.key, "run": record.run_id}
-    steps = steps_of_run(read)
-    result = ResultRow(
-        case=record.case,
-        release=record.release,
-        key=content_hash(identity | {"origin": Origin.MEASURED}),
-        content_hash=content_hash({"of": content, "window": window.name}) if window else content,
-        origin=Origin.MEASURED,
-        outcome=outcome,
-        withheld=withheld,
-        formula_version=flops.FORMULA_VERSION,
-    )
+    steps = _steps_of_run(read)
+    of = LogRun(record.case, record.release, record.run_id, content)
+    hashed = content_hash({"of": content, "window": window.name}) if window else content
+    result = _unmeasured(of, hashed, outcome, withheld)
     if withheld is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
@@ -95,11 +86,50 @@ def of_run(
     error = record.error
     if error is None and withheld and record.outcome is Outcome.FINISHED:
         error = note_text(withheld)
-    row = replace(_run_row(record, outcome, worker, content), error=error)
+    row = RunRow(
+        run_id=record.run_id,
+        recipe=record.recipe.name,
+        outcome=outcome,
+        error=error,
+        exit_code=record.exit_code,
+        attempt=record.attempt,
+        started_at=_utc(record.started_at),
+        ended_at=_utc(record.ended_at) if record.ended_at else None,
+        warmup_steps=record.warmup_steps,
+        measured_steps=record.measured_steps,
+        environment=record.environment.model_dump(mode="json"),
+        command=record.command,
+        # Without NaN, which PostgreSQL refuses.
+        summary=json.loads(worker.summary.model_dump_json()) if worker.summary else None,
+        content_hash=content,
+    )
     return MeasuredRun(row, storable(steps), result)
 
 
-def steps_of_run(read: StepsRead) -> Steps:
+def _unmeasured(
+    of: LogRun, hashed: str, outcome: Outcome, withheld: Note | None, notes: tuple[Note, ...] = ()
+) -> ResultRow:
+    """A measured result before any figure is computed."""
+    identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
+    return ResultRow(
+        case=of.case,
+        release=of.release,
+        key=content_hash(identity | {"origin": Origin.MEASURED}),
+        content_hash=hashed,
+        origin=Origin.MEASURED,
+        outcome=outcome,
+        withheld=withheld,
+        formula_version=flops.FORMULA_VERSION,
+        notes=notes,
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    """SQLite keeps no offset: all moments are stored in UTC."""
+    return moment.astimezone(UTC)
+
+
+def _steps_of_run(read: StepsRead) -> Steps:
     """The steps of a run directory in order, the first of those that were written twice."""
     first = {step.step: (line, step) for line, step in reversed(read.steps)}
     rows = [first[number] for number in sorted(first)]
@@ -116,53 +146,70 @@ def steps_of_run(read: StepsRead) -> Steps:
 
 def of_log(log: ParsedLog, of: LogRun, window: Window) -> MeasuredRun:
     """The run of a log with its steps and its one result."""
-    log = batch.with_tokens(log, of.case.sequence_length)
-    selection = pick_steps(log.steps, window, averages=of.averages, restarts=log.restarts)
-    outcome, withheld = judged_log(log)
-    identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
+    selection = pick_steps(log.steps, window, averages=of.averages)
+    outcome = log.outcome or Outcome.INCOMPLETE
+    withheld = _ended(outcome, log.error if outcome in _OWN_ERRORS else None)
     content = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
-    result = ResultRow(
-        case=of.case,
-        release=of.release,
-        key=content_hash(identity | {"origin": Origin.MEASURED}),
-        content_hash=content_hash(content | {"release": of.release.key}),
-        origin=Origin.MEASURED,
-        outcome=outcome,
-        withheld=withheld,
-        formula_version=flops.FORMULA_VERSION,
-        notes=(*_restart_note(log), *filter(None, [log.changed_settings]), *of.notes),
-    )
+    hashed = content_hash(content | {"release": of.release.key})
+    result = _unmeasured(of, hashed, outcome, withheld, of.notes)
     if withheld is None:
         result = with_token_rate(with_figures(result, selection, window), selection)
     if result.withheld is None:
-        result = replace(result, emitted=_emitted(log, window, selection, of.case))
+        # The average that a log ends with is over the window of its format.
+        same = len(selection.steps) and window.name == log.window
+        average = log.emitted.model_dump() if same else {}
+        rates = known_rates({**average, **emitted_rates(selection, EMITTED, of.case)})
+        result = replace(result, emitted=rates)
     return MeasuredRun(_log_run_row(log, of.run_id, result, selection), storable(log.steps), result)
 
 
+def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: Selection) -> RunRow:
+    last = log.steps[-1].step if log.steps else 0
+    starts = [selection.steps[0].step - int(selection.counts[0])] if len(selection.steps) else []
+    if selection.skipped:
+        starts.append(int(selection.skipped.params["first"] or 0) - 1)
+    warmup = min(starts, default=last)
+    environment = {"variables": dict(log.environment), "gpu_memory_bytes": log.gpu_memory_bytes}
+    return RunRow(
+        run_id=run_id,
+        recipe=None,
+        outcome=result.outcome,
+        error=_storable_text(log.error),
+        exit_code=None,
+        attempt=1,
+        started_at=None,
+        ended_at=None,
+        warmup_steps=warmup,
+        measured_steps=max(0, (log.planned_steps or last) - warmup),
+        environment={name: value for name, value in environment.items() if value},
+        command=(),
+        summary=None,
+        content_hash=result.content_hash,
+    )
+
+
 def log_window(log: ParsedLog, window: Window | None = None) -> Window:
-    """The steps to take figures over: the window that is asked for, else that of the format."""
+    """The window that is asked for, else that of the log's format."""
     return window or aggregation.named(log.window or DEFAULT_WINDOW)
 
 
-def judged_log(log: ParsedLog) -> tuple[Outcome, Note | None]:
-    """How the run ended, by its log, and why it has no figures if it did not finish."""
-    outcome = log.outcome or Outcome.INCOMPLETE
+def _ended(outcome: Outcome, error: str | None) -> Note | None:
+    """Why a log has no figures if its run did not finish."""
     if outcome is Outcome.FINISHED:
-        return outcome, None
-    error = _plain(log.error) if outcome in _OWN_ERRORS else None
-    return outcome, _reported(error) if error else validity.run_ended(outcome)
+        return None
+    text = _storable_text(error)
+    return Note(NoteCode.REPORTED, {"text": text}) if text else validity.run_ended(outcome)
 
 
 def of_summary(log: ParsedLog, of: LogRun) -> ResultRow:
-    """A result of a file that sums up, with its figures as they were printed.
+    """A result of a file without steps, with its figures as they were printed.
 
     It is known by its bytes, as a run is: another file of the same case is a repeat of it.
     """
     outcome = log.outcome or Outcome.INCOMPLETE
-    finished, error = outcome is Outcome.FINISHED, _plain(log.error)
-    withheld = None if finished else _reported(error) if error else validity.run_ended(outcome)
+    withheld = _ended(outcome, log.error)
     figures = printed_figures(log).model_dump(mode="json")
-    peak = log.peak_memory_bytes if finished else None
+    peak = log.peak_memory_bytes if withheld is None else None
     content = {
         "case": of.case.key,
         "release": of.release.key,
@@ -189,7 +236,7 @@ def of_summary(log: ParsedLog, of: LogRun) -> ResultRow:
 
 
 def printed_figures(log: ParsedLog) -> Figures:
-    """What a file that sums up states: nothing of a run that did not finish."""
+    """The figures that a file without steps states; none if the run did not finish."""
     return log.emitted if log.outcome is Outcome.FINISHED else Figures()
 
 
@@ -216,35 +263,21 @@ def of_page(row: PublishedResult) -> ResultRow:
 
 
 def with_figures(result: ResultRow, selection: Selection, window: Window) -> ResultRow:
-    """The result with the figures of a selection; incomplete where that holds no step.
+    """The result with the figures of a selection.
 
-    Likewise where the optimizer skipped most steps, or where steps have other settings than the
-    case.
+    It is incomplete if that holds no step, or if the optimizer skipped most steps.
     """
     skipped = selection.skipped
     if skipped and 2 * int(skipped.params["num_steps"] or 0) > int(skipped.params["of"] or 0):
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=skipped)
     if skipped:
         result = replace(result, notes=(*result.notes, skipped))
-    if other := _of_other_settings(result.notes, selection.steps):
-        return replace(result, outcome=Outcome.INCOMPLETE, withheld=other)
     times = aggregation.summarize(selection.steps.step_time_s, selection.counts)
     if times is None:
         none = window.none_held(selection.num_steps, selection.longest)
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
     timed = _with_times(result, times, window)
     return replace(timed, peak_memory_bytes=selection.peak_memory_bytes or None)
-
-
-def _of_other_settings(notes: Iterable[Note], steps: Steps) -> Note | None:
-    """Why steps of a restarted log have no figures: some of them had other settings."""
-    found = next((one for one in notes if one.code is NoteCode.OTHER_SETTINGS), None)
-    if found is None or not len(steps):
-        return None
-    first, last = int(found.params["first"] or 0), int(found.params["last"] or 0)
-    if first <= steps.step[0] and steps.step[-1] <= last:
-        return None
-    return Note(NoteCode.WINDOW_OF_OTHER_SETTINGS, found.params)
 
 
 def _with_times(result: ResultRow, times: Summary, window: Window) -> ResultRow:
@@ -319,86 +352,6 @@ def with_token_rate(result: ResultRow, selection: Selection) -> ResultRow:
     )
 
 
-def _emitted(
-    log: ParsedLog, window: Window, selection: Selection, case: Case
-) -> Mapping[str, float]:
-    """What the program itself prints of a window's steps, next to what is computed of them.
-
-    What its steps print, else the average that the log ends with where that is over the same
-    window.
-    """
-    same = len(selection.steps) and window.name == log.window
-    average = log.emitted.model_dump() if same else {}
-    return known_rates({**average, **emitted_rates(selection, EMITTED, case)})
-
-
-def _restart_note(log: ParsedLog) -> tuple[Note, ...]:
-    if log.restarted_at is None:
-        return ()
-    params = {"step": log.restarted_at, "earliest": log.restarted_from, "resumes": log.goes_on}
-    return (Note(NoteCode.RESTARTED, params),)
-
-
-def restarted_at(notes: Iterable[Note]) -> int | None:
-    """The first step of the last attempt, by the notes of a result; None of one attempt."""
-    found = next((note for note in notes if note.code is NoteCode.RESTARTED), None)
-    return int(found.params["step"] or 0) if found else None
-
-
-def _run_row(record: RunRecord, outcome: Outcome, worker: Worker, content: str) -> RunRow:
-    return RunRow(
-        run_id=record.run_id,
-        recipe=record.recipe.name,
-        outcome=outcome,
-        error=record.error,
-        exit_code=record.exit_code,
-        attempt=record.attempt,
-        started_at=_utc(record.started_at),
-        ended_at=_utc(record.ended_at) if record.ended_at else None,
-        warmup_steps=record.warmup_steps,
-        measured_steps=record.measured_steps,
-        environment=record.environment.model_dump(mode="json"),
-        command=record.command,
-        # Without NaN, which PostgreSQL refuses.
-        summary=json.loads(worker.summary.model_dump_json()) if worker.summary else None,
-        content_hash=content,
-    )
-
-
-def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: Selection) -> RunRow:
-    last = log.steps[-1].step if log.steps else 0
-    starts = [selection.steps[0].step - int(selection.counts[0])] if len(selection.steps) else []
-    if selection.skipped:
-        starts.append(int(selection.skipped.params["first"] or 0) - 1)
-    warmup = min(starts, default=last)
-    environment = {"variables": dict(log.environment), "gpu_memory_bytes": log.gpu_memory_bytes}
-    return RunRow(
-        run_id=run_id,
-        recipe=None,
-        outcome=result.outcome,
-        error=_plain(log.error),
-        exit_code=None,
-        attempt=1,
-        started_at=None,
-        ended_at=None,
-        warmup_steps=warmup,
-        measured_steps=max(0, (log.planned_steps or last) - warmup),
-        environment={name: value for name, value in environment.items() if value},
-        command=(),
-        summary=None,
-        content_hash=result.content_hash,
-    )
-
-
-def _utc(moment: datetime) -> datetime:
-    """SQLite keeps no offset: all moments are stored in UTC."""
-    return moment.astimezone(UTC)
-
-
-def _reported(text: str) -> Note:
-    return Note(NoteCode.REPORTED, {"text": text})
-
-
-def _plain(text: str | None) -> str | None:
+def _storable_text(text: str | None) -> str | None:
     """Text without the character that PostgreSQL refuses."""
     return text.replace("\0", "\ufffd") if text else None

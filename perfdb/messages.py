@@ -32,17 +32,6 @@ _TEMPLATES: Final[Mapping[NoteCode, str]] = {
         "the model was trained in another shape than the catalogue's: {differences}; TFLOP/s and "
         "MFU are unknown"
     ),
-    NoteCode.OTHER_SETTINGS: (
-        "steps {first} to {last} alone have the settings of the case: of others {fields} differ"
-    ),
-    NoteCode.WINDOW_OF_OTHER_SETTINGS: (
-        "the window holds steps of other settings: steps {first} to {last} alone have the settings "
-        "of the case: of others {fields} differ"
-    ),
-    NoteCode.WINDOW_OF_OTHER_BATCH: (
-        "the window holds steps of another batch than the case: step {step} has {tokens:,} tokens, "
-        "not {global_batch_size:,} × {sequence_length:,}"
-    ),
     NoteCode.CUT_OFF: "the run was cut off: its runner is gone and did not say how it ended",
     NoteCode.LOSS_NOT_FINITE: "the loss is {value} at step {step}",
     NoteCode.GRAD_NORM_NOT_FINITE: "the gradient norm is {value} at step {step}",
@@ -84,17 +73,6 @@ def _skipped(params: Params) -> str:
     return f"steps that the optimizer skipped are not counted: {amount}"
 
 
-def _restarted(params: Params) -> str:
-    step, earliest = params["step"], params.get("earliest")
-    at = f"one of the steps {earliest} to {step}" if earliest is not None else f"step {step}"
-    if params["resumes"]:
-        return f"the program begins again at {at}: the steps before it are of an earlier attempt"
-    return (
-        f"the log goes back to {at} (a restart, or several ranks in one log): "
-        "the steps before it may be of an earlier attempt"
-    )
-
-
 def _no_step(params: Params) -> str:
     span, window = params["span"], params["window"]
     if isinstance(span, int) and span > 1:
@@ -105,7 +83,6 @@ def _no_step(params: Params) -> str:
 _MADE: Final[Mapping[NoteCode, Callable[[Params], str]]] = {
     NoteCode.RUN_ENDED: _run_ended,
     NoteCode.SKIPPED_STEPS: _skipped,
-    NoteCode.RESTARTED: _restarted,
     NoteCode.NO_STEP_IN_WINDOW: _no_step,
 }
 

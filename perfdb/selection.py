@@ -10,7 +10,7 @@ import numpy as np
 from perfdb import aggregation
 from perfdb.aggregation import Window
 from perfdb.formats.columns import Ints, StepColumn, Steps
-from perfdb.record import MOST, Case, Note, NoteCode
+from perfdb.record import Case, Note, NoteCode
 
 EMITTED_PER_STEP: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 """The rates of a program that are stored with each step."""
@@ -21,27 +21,24 @@ SAME_TOKENS: Final = 0.01
 
 @dataclass(frozen=True)
 class Selection:
-    """The steps that figures are taken over: a window's, without those the optimizer skipped."""
+    """The steps that figures are taken over: a window's, without those the optimizer skipped.
+
+    `counts`: how many steps each line is the mean of. `num_steps`: how many steps all lines of the
+    log are. `longest`: the largest count of any line. `peak_memory_bytes`: the most of any line.
+    """
 
     steps: Steps
     counts: Ints
-    """How many steps each line is the mean of."""
     num_steps: int
-    """How many steps all lines of the log make."""
     longest: int
-    """How many steps a line of the log is the mean of at the most."""
     peak_memory_bytes: int
-    """The most that any line of their attempts has; 0 where none has."""
     skipped: Note | None = None
 
 
-def pick_steps(
-    steps: Steps, window: Window, *, averages: bool = False, restarts: Sequence[int] = ()
-) -> Selection:
+def pick_steps(steps: Steps, window: Window, *, averages: bool = False) -> Selection:
     """The steps that figures are taken over, of a log or of a run directory.
 
-    `averages`: whether the times of the log are means since the line before. `restarts`: the first
-    step of each attempt but the first; memory is that of the attempts that the lines are of.
+    `averages`: whether the times of the log are means since the line before.
     """
     counts = np.broadcast_to(np.int64(1), len(steps))
     if averages:
@@ -49,14 +46,13 @@ def pick_steps(
     held = aggregation.lines_held(window, steps.step, counts)
     within, within_counts = steps[held], counts[held]
     is_skipped = np.asarray(within.column("skipped").values != 0)
-    kept = ~is_skipped
-    numbers = within.step[kept]
+    memory = steps.column("peak_memory_bytes")
     return Selection(
-        steps=within.at(kept) if is_skipped.any() else within,
-        counts=within_counts[kept],
+        steps=within.at(~is_skipped) if is_skipped.any() else within,
+        counts=within_counts[~is_skipped],
         num_steps=int(counts.sum()),
         longest=int(counts.max(initial=1)),
-        peak_memory_bytes=_peak(steps, numbers, restarts),
+        peak_memory_bytes=int(memory.values[memory.known].max(initial=0)),
         skipped=_skipped_note(within.step, within_counts, is_skipped),
     )
 
@@ -75,20 +71,6 @@ def _skipped_note(lasts: Ints, counts: Ints, is_skipped: np.ndarray) -> Note | N
     return Note(NoteCode.SKIPPED_STEPS, {**params, "first": last - span + 1, "last": last})
 
 
-def _peak(steps: Steps, numbers: Ints, restarts: Sequence[int]) -> int:
-    if not len(numbers) and restarts:
-        return 0
-    first, behind = 0, MOST
-    for restart in restarts:
-        if restart <= numbers[0]:
-            first = restart
-        elif numbers[-1] < restart:
-            behind = min(behind, restart)
-    memory = steps.column("peak_memory_bytes")
-    of_attempts = memory.known & (first <= steps.step) & (steps.step < behind)
-    return int(memory.values[of_attempts].max(initial=0))
-
-
 def first_of_other_tokens(steps: Steps, case: Case) -> int | None:
     """The index of the first step whose tokens are not GBS × sequence length."""
     tokens = steps.column("tokens")
@@ -98,6 +80,7 @@ def first_of_other_tokens(steps: Steps, case: Case) -> int | None:
 
 
 def token_rate(tokens: StepColumn, seconds: np.ndarray, counts: Ints) -> float | None:
+    """Tokens per second of lines that are means of so many steps; None if one is not known."""
     if not tokens.known.all():
         return None
     try:
@@ -130,6 +113,7 @@ def emitted_rates(selection: Selection, names: Sequence[str], case: Case) -> Map
 
 
 def known_rates(rates: Mapping[str, float | None]) -> Mapping[str, float]:
+    """The rates that are above zero and finite."""
     return {name: rate for name, rate in rates.items() if rate and isfinite(rate) and rate > 0}
 
 

@@ -59,11 +59,26 @@ def selftest(max_processes: int, as_json: bool) -> int:
 
     from rich.console import Console
 
-    from runner.selftest import TABLE, cells, check
+    from perfdb import units
+    from runner.selftest import check
 
     rows = check(Console(stderr=True, highlight=False, soft_wrap=True), max_processes)
     if as_json:
         print_json({"layouts": [dataclasses.asdict(row) for row in rows]})
     else:
-        print_table("selftest", TABLE, map(cells, rows))
+        print_table(
+            "selftest",
+            ("Layout", "Processes", "Verdict", "Largest difference", "Loss, step 4", "Reason"),
+            [
+                (
+                    row.layout,
+                    row.processes,
+                    "same" if row.agrees else "WRONG",
+                    None if row.difference is None else f"{row.difference:.1e}",
+                    units.significant(row.loss, 7),
+                    row.reason,
+                )
+                for row in rows
+            ],
+        )
     return 0 if all(row.agrees for row in rows) else 1

@@ -32,15 +32,15 @@ def of_run(num_gpus: int, machine: Machine, variables: Mapping[str, str]) -> lis
     if not machine.gpu_count:
         return [f"core-{number}" for number in sorted(cores())]
     every = ",".join(map(str, range(machine.gpu_count)))
-    visible = variables.get("CUDA_VISIBLE_DEVICES", every).split(",")
-    return [_gpu(word.strip(), machine.gpu_uuids) for word in visible[:num_gpus]]
+    visible = variables.get("CUDA_VISIBLE_DEVICES", every).split(",")[:num_gpus]
 
+    def uuid_of(word: str) -> str:  # a number, or a UUID or how one begins
+        if word.isdecimal():
+            known = machine.gpu_uuids[int(word) :]
+            return known[0] if known else f"GPU-{word}"
+        return next((uuid for uuid in machine.gpu_uuids if word and uuid.startswith(word)), word)
 
-def _gpu(word: str, uuids: tuple[str, ...]) -> str:
-    """A GPU that CUDA_VISIBLE_DEVICES names: a number, or a UUID or how one begins."""
-    if word.isdecimal():
-        return uuids[int(word)] if int(word) < len(uuids) else f"GPU-{word}"
-    return next((uuid for uuid in uuids if word and uuid.startswith(word)), word)
+    return [uuid_of(word.strip()) for word in visible]
 
 
 @contextmanager

@@ -54,12 +54,9 @@ def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
     # An abort follows an error that says more. No other signal is of a rank's own doing: other
     # errors are those of its peers.
     if ended and (found is None or ended[0] != signal.SIGABRT):
-        found = _killed(*ended)
+        number, rank = ended
+        found = f"rank {rank} was killed by signal {number}"
+        with suppress(ValueError):  # a number that has no name
+            found += f" ({signal.Signals(number).name})"
+        found += "; was the host out of memory?" if number == signal.SIGKILL else ""
     return Diagnosis(Outcome.FAILED, found or f"the command ended with exit code {exit_code}")
-
-
-def _killed(number: int, rank: str) -> str:
-    message = f"rank {rank} was killed by signal {number}"
-    with suppress(ValueError):  # a number that has no name
-        message += f" ({signal.Signals(number).name})"
-    return f"{message}; was the host out of memory?" if number == signal.SIGKILL else message

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from perfdb.hardware import Machine, is_secret, readable
 from perfdb.run_record import Environment
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
+"""What a run's speed depends on."""
 
 RELEVANT = re.compile(
     r"^(CUDA|CUBLAS|CUBLASLT|CUDNN|NCCL|NVTE|NVIDIA|TORCH[A-Z]*|PYTORCH|TRITON|OMP|MKL|KMP|GLOO|UCX"
@@ -27,6 +29,10 @@ def capture(
 
     `near` is in the recipe's git checkout, if any.
     """
+    packages = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            packages[name] = metadata.version(name)
     commit, dirty = git_state(near)
     return Environment(
         hostname=socket.gethostname(),
@@ -39,7 +45,7 @@ def capture(
         gpu_count=machine.gpu_count,
         gpu_memory_bytes=machine.gpu_memory_bytes,
         driver=machine.driver,
-        packages=packages(),
+        packages=packages,
         git_commit=commit,
         git_dirty=dirty,
         container=container,
@@ -56,40 +62,29 @@ def relevant(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def packages() -> dict[str, str]:
-    """The installed versions of what a run's speed depends on."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
 def cpu_name() -> str | None:
     """The processor's name as Linux says it."""
     path = Path("/proc/cpuinfo")
     if not path.is_file():
         return platform.processor() or None
-    names = re.findall(r"^model name\s*:\s*(.+)$", path.read_text(), flags=re.MULTILINE)
-    return names[0] if names else platform.machine()
+    found = re.search(r"^model name\s*:\s*(.+)$", path.read_text(), flags=re.MULTILINE)
+    return found[1] if found else platform.machine()
 
 
 def git_state(near: Path) -> tuple[str | None, bool | None]:
     """The commit of the checkout with a file, and whether it has changes; None: no checkout."""
     folder = near if near.is_dir() else near.parent
-    commit = _git(folder, "rev-parse", "HEAD")
-    changes = _git(folder, "status", "--porcelain") if commit else None
+
+    def git(*arguments: str) -> str | None:
+        command = ["git", "-C", str(folder), *arguments]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False
+            )
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = git("rev-parse", "HEAD")
+    changes = git("status", "--porcelain") if commit else None
     return (commit or None, bool(changes) if changes is not None else None)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True, text=True, errors="replace", check=False,
-        )  # fmt: skip
-    except FileNotFoundError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None

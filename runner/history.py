@@ -1,7 +1,6 @@
 """What ran before in an output folder, and the lock of each measurement there."""
 
 import fcntl
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,14 +31,9 @@ class History:
     """
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]
-    running: frozenset[Measurement]
-    problems: tuple[Diagnostic, ...]
-    cut_off: tuple[RunDir, ...]
-
-    @property
-    def done(self) -> Counter[Measurement]:
-        """How many runs of each measurement have finished."""
-        return Counter({key: len(runs) for key, runs in self.finished.items()})
+    running: frozenset[Measurement] = frozenset()
+    problems: tuple[Diagnostic, ...] = ()
+    cut_off: tuple[RunDir, ...] = ()
 
 
 def read(output: Path, wanted: Measurement | None = None) -> History:
@@ -73,7 +67,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
 
 
 def _withheld(run: RunDir, record: RunRecord) -> str | None:
-    """Why a run that says it finished is not taken for it, as `perfdb ingest` would find, too."""
+    """Why a run that says it finished does not count, as `perfdb ingest` would find, too."""
     try:
         worker, steps = run.read_worker(), run.parse_steps()
     except (RunDirError, OSError) as error:

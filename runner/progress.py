@@ -1,19 +1,12 @@
-"""Show how runs go: a live display at a terminal, plain lines elsewhere. All of it on stderr."""
+"""Shows how runs go: a live display at a terminal, plain lines elsewhere. All of it on stderr."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from perfdb import catalog, flops, metrics, units
 from perfdb.record import Case
@@ -25,64 +18,49 @@ WAITING = "waits for another run on this machine"
 
 
 @dataclass
-class PlainWatcher:
-    """Prints a line every few seconds."""
+class Watcher:
+    """Is called with a run's steps as they happen; moves a bar, or prints a line now and then."""
 
     console: Console
     planned: Planned
+    bar: progress.Progress
+    task: progress.TaskID
     last_printed: float = field(default_factory=time.monotonic)
 
     def waiting(self) -> None:
-        """Print it."""
-        self.console.print(f"  {self.planned.point.name}: {WAITING}")
+        """The run waits for another run that has its GPUs or cores."""
+        self.bar.update(self.task, pace=WAITING)
+        self._line(WAITING)
 
     def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
-        """Print how far the run is, at most once every PLAIN_EVERY_S seconds."""
-        now = time.monotonic()
+        """The steps so far, and how many there will be; a line every PLAIN_EVERY_S seconds."""
+        speed, now = pace(self.planned.point.case, steps), time.monotonic()
+        self.bar.update(self.task, total=planned, completed=len(steps), pace=speed)
         if steps and now - self.last_printed >= PLAIN_EVERY_S:
             self.last_printed = now
-            line = f"  {self.planned.point.name}: step {len(steps)}/{planned}"
-            self.console.print(f"{line}, {pace(self.planned.point.case, steps)}")
+            self._line(f"step {len(steps)}/{planned}, {speed}")
 
-
-@dataclass
-class LiveWatcher:
-    """Draws a progress bar."""
-
-    progress: Progress
-    task: TaskID
-    case: Case
-
-    def waiting(self) -> None:
-        """Show it where the pace will be."""
-        self.progress.update(self.task, pace=WAITING)
-
-    def steps_done(self, steps: Sequence[StepRecord], planned: int) -> None:
-        """Move the bar."""
-        self.progress.update(
-            self.task, total=planned, completed=len(steps), pace=pace(self.case, steps)
-        )
+    def _line(self, text: str) -> None:
+        if not self.console.is_terminal:
+            self.console.print(f"  {self.planned.point.name}: {text}")
 
 
 @contextmanager
-def watching(
-    console: Console, planned: Planned, title: str
-) -> Iterator[PlainWatcher | LiveWatcher]:
+def watching(console: Console, planned: Planned, title: str) -> Iterator[Watcher]:
     """A watcher for one case, live where the console is a terminal."""
+    titled = f"{title} {planned.point.name}"
     if not console.is_terminal:
-        console.print(f"{title} {planned.point.name}")
-        yield PlainWatcher(console, planned)
-        return
+        console.print(titled)
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}"),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[pace]}"),
+        progress.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(f"{title} {planned.point.name}", total=None, pace="starting")
-        yield LiveWatcher(progress, task, planned.point.case)
+    hidden = not console.is_terminal
+    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        yield Watcher(console, planned, bar, bar.add_task(titled, total=None, pace="starting"))
 
 
 def pace(case: Case, steps: Sequence[StepRecord]) -> str:

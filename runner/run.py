@@ -4,27 +4,26 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import perfdb
 from perfdb.errors import LeftAtWorkError, PerfdbError
-from perfdb.hardware import Machine, readable
+from perfdb.hardware import readable
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
 from perfdb.record import Outcome
-from perfdb.run_record import RunRecord, StepRecord
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.validity import contradiction
 from runner import devices, environment
-from runner.backends import BACKENDS, Backend, Command
+from runner.backends import Command
 from runner.diagnosis import Diagnosis, diagnose
-from runner.launchers import Launcher, Process
-from runner.plan import Planned
+from runner.launchers import Process
+from runner.plan import ExecutionTarget, Planned
+from runner.progress import Watcher
 
 POLL_S = 0.3
 STOPPED = "stopped by the user"
@@ -34,28 +33,6 @@ LOG_TAIL_BYTES = 200_000
 
 class OverdueError(LeftAtWorkError):
     """Processes of a run that took too long do not end."""
-
-
-class Watcher(Protocol):
-    """Is called with a run's steps as they happen."""
-
-    def waiting(self) -> None:
-        """The run waits for another run that has its GPUs or cores."""
-        ...
-
-    def steps_done(self, steps: tuple[StepRecord, ...], planned: int) -> None:
-        """The steps so far, and how many there will be."""
-        ...
-
-
-@dataclass(frozen=True)
-class ExecutionTarget:
-    """Where runs are executed: the folder they go to, the machine, and how they are started."""
-
-    output: Path
-    machine: Machine
-    launcher: Launcher
-    backends: Mapping[str, Backend] = field(default_factory=lambda: BACKENDS)
 
 
 def execute(
@@ -68,63 +45,62 @@ def execute(
     """
     names = devices.of_run(planned.point.case.num_gpus, target.machine, os.environ)
     with devices.held(names, watcher.waiting):
-        return _executed(planned, target, watcher)
+        run = _new_directory(planned.point.name, target.output)
+        with run.held():
+            return run, _executed(run, planned, target, watcher)
 
 
-def _executed(
-    planned: Planned, target: ExecutionTarget, watcher: Watcher
-) -> tuple[RunDir, RunRecord]:
-    run = _new_directory(planned, target.output)
-    with run.held():
-        backend = target.backends[planned.point.case.framework]
-        command = backend.command(planned.point, run)
-        record = _record(planned, run, target, command)
-        run.write_record(record)
-        write_atomically(run.recipe, planned.file.text)
-        write_atomically(run.worker_config, backend.worker_config(planned.point))
-        exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
-        try:
-            process = target.launcher.start(command, run)
-            exit_code, diagnosis = _watch(process, run, planned, watcher)
-            diagnosis = _confirmed(diagnosis, record, run)
-        except LeftAtWorkError as error:
-            is_late = isinstance(error, OverdueError)
-            diagnosis = Diagnosis(Outcome.TIMED_OUT if is_late else Outcome.FAILED, str(error))
-            raise
-        except PerfdbError as error:
-            diagnosis = Diagnosis(Outcome.FAILED, str(error))
-        except KeyboardInterrupt as stop:
-            diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or STOPPED)
-            raise
-        finally:
-            now = datetime.now(UTC)
-            record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
-            run.write_record(_with_worker_versions(record, run))
-    return run, record
-
-
-def _new_directory(planned: Planned, output: Path) -> RunDir:
+def _new_directory(name: str, output: Path) -> RunDir:
     """A directory that no other run has, even of another runner at the same moment."""
-    slug = re.sub(r"[^a-z0-9.]+", "-", planned.point.name.lower()).strip("-")
+    slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = output / f"{slug[:80]}-{stamp}-{secrets.token_hex(3)}"
     path.mkdir(parents=True)
     return RunDir(path)
 
 
+def _executed(
+    run: RunDir, planned: Planned, target: ExecutionTarget, watcher: Watcher
+) -> RunRecord:
+    backend = target.backends[planned.point.case.framework]
+    command = backend.command(planned.point, run)
+    record = _record(planned, run, target, command)
+    run.write_record(record)
+    write_atomically(run.recipe, planned.file.text)
+    write_atomically(run.worker_config, backend.worker_config(planned.point))
+    exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
+    try:
+        process = target.launcher.start(command, run)
+        exit_code, diagnosis = _watch(process, run, planned, watcher)
+        if diagnosis.outcome is Outcome.FINISHED:
+            other = contradiction(record, run.read_steps(), run.read_worker())
+            diagnosis = Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
+    except LeftAtWorkError as error:
+        is_late = isinstance(error, OverdueError)
+        diagnosis = Diagnosis(Outcome.TIMED_OUT if is_late else Outcome.FAILED, str(error))
+        raise
+    except PerfdbError as error:
+        diagnosis = Diagnosis(Outcome.FAILED, str(error))
+    except KeyboardInterrupt as stop:
+        diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or STOPPED)
+        raise
+    finally:
+        now = datetime.now(UTC)
+        record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
+        record = _with_worker_versions(record, run)
+        run.write_record(record)
+    return record
+
+
 def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Command) -> RunRecord:
-    point = planned.point
+    point, container = planned.point, planned.release.container
+    variables = target.launcher.variables(command)
     return RunRecord(
         run_id=run.path.name,
         case=point.case,
         release=planned.release,
         recipe=planned.file.reference,
-        environment=environment.capture(
-            target.machine,
-            planned.release.container,
-            planned.file.path,
-            target.launcher.variables(command),
-        ),
+        environment=environment.capture(target.machine, container, planned.file.path, variables),
         command=tuple(map(readable, target.launcher.argv(command, run))),
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
@@ -136,14 +112,6 @@ def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Com
     )
 
 
-def _confirmed(diagnosis: Diagnosis, record: RunRecord, run: RunDir) -> Diagnosis:
-    """A run that was not what its record says has failed."""
-    if diagnosis.outcome is not Outcome.FINISHED:
-        return diagnosis
-    other = contradiction(record, run.read_steps(), run.read_worker())
-    return Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
-
-
 def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
     """The record, with the versions that the worker says it had: CUDA's, NCCL's, the packages'."""
     summary = run.read_summary()
@@ -152,14 +120,13 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
     known: dict[str, object] = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
     packages = record.environment.packages
     known["packages"] = {name: summary.versions.get(name) or packages[name] for name in packages}
-    environment = record.environment.model_copy(update=known)
-    return record.model_copy(update={"environment": environment})
+    return record.model_copy(update={"environment": record.environment.model_copy(update=known)})
 
 
 def _watch(
     process: Process, run: RunDir, planned: Planned, watcher: Watcher
 ) -> tuple[int, Diagnosis]:
-    """Wait for the end, telling of steps; stop what takes too long, or when the user says so.
+    """Wait for the end, showing steps; stop what takes too long, or when the user says so.
 
     Raises KeyboardInterrupt and LeftAtWorkError.
     """
@@ -173,7 +140,10 @@ def _watch(
                 return _overdue(process, f"stopped after {point.timeout_s:g} s (timeout_s)")
             time.sleep(POLL_S)
     except KeyboardInterrupt as reason:
-        _stop(process, reason)
+        try:
+            process.stop()
+        except LeftAtWorkError as error:  # beside it no other run is started
+            raise KeyboardInterrupt(f"{str(reason) or STOPPED}; {error}") from error
         raise
     steps = run.read_steps()
     watcher.steps_done(steps, total)
@@ -187,14 +157,6 @@ def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
         return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, reason)
     except LeftAtWorkError as error:
         raise OverdueError(f"{reason}; {error}") from error
-
-
-def _stop(process: Process, reason: KeyboardInterrupt) -> None:
-    """End a run that somebody stopped; whatever of it does not end, no other run is started."""
-    try:
-        process.stop()
-    except LeftAtWorkError as error:
-        raise KeyboardInterrupt(f"{str(reason) or STOPPED}; {error}") from error
 
 
 def _log_lines(run: RunDir) -> Iterator[str]:

@@ -1,28 +1,36 @@
-"""One `perfdb run`: plans the cases of recipes, and runs them one after the other."""
+"""One `perfdb run`: plans the cases of recipes, runs them one after the other, and reports."""
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
 import click
+import numpy as np
 from rich.console import Console
 
-from perfdb import hardware, recipe, units
+from perfdb import aggregation, hardware, metrics, recipe, units
+from perfdb.cli.options import print_json, print_table
 from perfdb.errors import Diagnostic, InputError, PerfdbError
+from perfdb.groups import grouped
 from perfdb.hardware import Machine
+from perfdb.record import Outcome
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
-from runner import devices, history, report
+from runner import devices, history
 from runner.backends import BACKENDS, Backend
 from runner.history import History
 from runner.launchers import LAUNCHERS, Launcher
-from runner.plan import AT_WORK, FINISHED, Availability, PlanAction, Planned, Support, plan
+from runner.plan import AT_WORK, FINISHED, ExecutionTarget, PlanAction, Planned, plan
 from runner.progress import watching
-from runner.report import CaseRow
-from runner.run import ExecutionTarget, execute
+from runner.run import STOPPED, execute
+
+NAMES_SHOWN = 3
+ANOTHER_FOLDER = "name another folder"
 
 
 @dataclass(frozen=True)
@@ -48,43 +56,68 @@ class Request:
     as_json: bool
 
 
+@dataclass(frozen=True)
+class CaseRow:
+    """How one planned case went; figures are None where the run has none."""
+
+    case: str
+    status: str
+    reason: str
+    run_dir: str | None = None
+    outcome: str | None = None
+    num_steps: int | None = None
+    step_time_s: float | None = None
+    tokens_per_sec_per_gpu: float | None = None
+    command: tuple[str, ...] = ()
+
+
 def run_session(request: Request, tools: Tools) -> int:
     """Plan and run what a command line asks for, print the report, and return the exit code."""
     _check_output(request.output)
     files = recipe.load(request.paths)
     before = history.read(request.output)
-    planned = plan_cases(files, request, before, tools)
+    target = ExecutionTarget(
+        output=request.output,
+        machine=tools.machine,
+        launcher=tools.launchers[request.launcher],
+        backends=tools.backends,
+        cores=len(devices.cores()),
+        container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
+    )
+    planned = _plan(files, request, target, before)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    report.show_plan(console, planned)
+    show_plan(console, planned)
     rows: list[CaseRow] = []
     try:
         if request.dry_run:
-            rows += [_dry_run_row(attempt, request, before, tools) for attempt in planned]
+            rows += [_dry_run_row(attempt, target, before) for attempt in planned]
         else:
             with _writing(request.output):
                 history.mark_interrupted(before)
-                target = _target(request, tools)
                 run_all(console, planned, target, before, rows)
     except (KeyboardInterrupt, PerfdbError):
         if any(row.outcome for row in rows):  # else the error says all there is to say
-            report.show_rows(rows, dry_run=False, as_json=request.as_json)
+            show_rows(rows, request)
         raise
-    report.show_rows(rows, dry_run=request.dry_run, as_json=request.as_json)
-    return 1 if any(row.failed for row in rows) or request.gate & _closed_gates(rows) else 0
+    show_rows(rows, request)
+    statuses = {row.status for row in rows}
+    closed = {
+        "skipped": PlanAction.SKIP in statuses,
+        "unmeasured": statuses <= {PlanAction.SKIP, PlanAction.DONE},
+    }
+    return 1 if "failed" in statuses or any(closed[gate] for gate in request.gate) else 0
 
 
 def _check_output(output: Path) -> None:
     """Raises InputError where ingest would refuse the path of every run, or it cannot be one."""
     name = hardware.readable(str(output))
     if name != str(output):
-        raise InputError(
-            Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
-        )
+        raise InputError(Diagnostic("--output", f"{name} is not UTF-8", remedy=ANOTHER_FOLDER))
     try:
         output.is_dir()
     except OSError as error:
         message = f"{output}: {error.strerror}"
-        raise InputError(Diagnostic("--output", message, remedy="name another folder")) from error
+        raise InputError(Diagnostic("--output", message, remedy=ANOTHER_FOLDER)) from error
 
 
 @contextmanager
@@ -103,54 +136,21 @@ def _writing(output: Path) -> Iterator[None]:
         raise InputError(problem) from error
 
 
-def _closed_gates(rows: Sequence[CaseRow]) -> frozenset[str]:
-    """The gates of `--fail-on` that the rows close."""
-    statuses = {row.status for row in rows}
-    closed = {
-        "skipped": PlanAction.SKIP.value in statuses,
-        "unmeasured": statuses <= {PlanAction.SKIP.value, PlanAction.DONE.value},
-    }
-    return frozenset(name for name, closes in closed.items() if closes)
-
-
-def _target(request: Request, tools: Tools) -> ExecutionTarget:
-    launcher = tools.launchers[request.launcher]
-    return ExecutionTarget(request.output, tools.machine, launcher, tools.backends)
-
-
-def plan_cases(
-    files: Sequence[recipe.RecipeFile], request: Request, before: History, tools: Tools
+def _plan(
+    files: Sequence[recipe.RecipeFile], request: Request, target: ExecutionTarget, before: History
 ) -> list[Planned]:
     """The plan of this machine. Raises InputError where `--only` matches nothing."""
     for problem in before.problems:
         click.echo(f"warning: {problem}", err=True)
-    available = Availability(
-        machine=tools.machine,
-        frameworks={
-            name: Support(backend.version(), backend.unsupported)
-            for name, backend in tools.backends.items()
-        },
-        done=before.done,
-        cores=len(devices.cores()),
-        container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
-        running=before.running,
-    )
-    planned = plan(files, available, only=request.only, repeat=request.repeat)
+    planned = plan(files, target, before, only=request.only, repeat=request.repeat)
     if not planned:
-        some = files[: report.NAMES_SHOWN]
-        names = ", ".join(point.name for file in some for point in file.points[:1])
+        names = ", ".join(file.points[0].name for file in files[:NAMES_SHOWN] if file.points)
         message = f"{request.only!r} matches none of the cases"
         raise InputError(Diagnostic("--only", message, remedy=f"their names are like {names}"))
     return planned
 
 
-def _dry_run_row(planned: Planned, request: Request, before: History, tools: Tools) -> CaseRow:
-    """The row of a dry run: the command that would start a case, or what is known of it."""
-    if planned.action is not PlanAction.RUN:
-        return _not_run(planned, before)
-    directory = RunDir(request.output / "RUN")
-    command = tools.backends[planned.point.case.framework].command(planned.point, directory)
-    return report.not_run(planned, tools.launchers[request.launcher].argv(command, directory))
+# --------------------------------------------------------------------------------------- running
 
 
 def run_all(
@@ -169,34 +169,33 @@ def run_all(
     number = 0
     for attempt in planned:
         if attempt.action is not PlanAction.RUN:
-            rows.append(_not_run(attempt, before))
+            rows.append(_row_without_run(attempt, before))
             continue
         number += 1
         try:
-            rows.append(run_attempt(console, attempt, target, f"[{number}/{total}]"))
+            row = run_attempt(console, attempt, target, f"[{number}/{total}]")
         except (KeyboardInterrupt, PerfdbError, OSError) as error:
-            rows.append(report.broken_off(attempt, error))
+            rows.append(_broken_off(attempt, error))
             raise
-        console.print(f"[{number}/{total}] {attempt.point.name}: {_status(rows[-1])}", markup=False)
+        rows.append(row)
+        ending = row.reason or f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+        if row.status == "failed":
+            ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
+        console.print(f"[{number}/{total}] {attempt.point.name}: {ending}", markup=False)
 
 
 def run_attempt(console: Console, planned: Planned, target: ExecutionTarget, title: str) -> CaseRow:
     """Run a case, unless another runner is working on it or has finished it since the plan."""
     with history.claimed(target.output, planned.measurement) as now:
         if now is None:
-            return report.not_run(replace(planned, action=PlanAction.SKIP, reason=AT_WORK))
-        if now.done[planned.measurement] >= planned.repeat:
-            return _not_run(replace(planned, action=PlanAction.DONE, reason=FINISHED), now)
+            planned = replace(planned, action=PlanAction.SKIP, reason=AT_WORK)
+            return _row_without_run(planned, History({}))
+        if len(now.finished.get(planned.measurement, ())) >= planned.repeat:
+            return _row_without_run(replace(planned, action=PlanAction.DONE, reason=FINISHED), now)
         with watching(console, planned, title) as watcher:
-            return report.ran(planned, *execute(planned, target, watcher))
-
-
-def _not_run(planned: Planned, before: History) -> CaseRow:
-    """The row of a case that is skipped, or of the run that finished before."""
-    if planned.action is PlanAction.SKIP:
-        return report.not_run(planned)
-    found = before.finished[planned.measurement][planned.repeat - 1]
-    return report.finished_before(planned, found)
+            run, record = execute(planned, target, watcher)
+        is_finished = record.outcome is Outcome.FINISHED
+        return _row(planned, run, record, "finished" if is_finished else "failed")
 
 
 def stop_on_sigterm() -> None:
@@ -210,9 +209,118 @@ def stop_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, stop)
 
 
-def _status(row: CaseRow) -> str:
-    if row.failed:
-        return f"{row.outcome}: {row.reason} (see {row.run_dir})"
-    if row.reason:
-        return row.reason
-    return f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+# -------------------------------------------------------------------------------- rows of cases
+
+
+def _row(planned: Planned, run: RunDir, record: RunRecord, status: str) -> CaseRow:
+    """The row of a case that was run; its step time is the median after warm-up."""
+    row = CaseRow(
+        case=planned.point.name,
+        status=status,
+        reason=planned.reason or record.error or "",
+        run_dir=str(run.path),
+        outcome=record.outcome.value if record.outcome else None,
+    )
+    if record.outcome is not Outcome.FINISHED:
+        return row
+    steps = run.read_steps()
+    is_counted = aggregation.skip_warmup(record.warmup_steps).pick([step.step for step in steps])
+    is_counted &= ~np.array([step.skipped for step in steps], np.bool_)
+    summary = aggregation.summarize(np.array([step.step_time_s for step in steps])[is_counted])
+    if summary is None:
+        return row
+    case = record.case
+    rate = metrics.tokens_per_sec_per_gpu(
+        case.global_batch_size, case.sequence_length, summary.median_s, case.num_gpus
+    )
+    return replace(
+        row,
+        num_steps=summary.num_steps,
+        step_time_s=summary.median_s,
+        tokens_per_sec_per_gpu=rate,
+    )
+
+
+def _row_without_run(planned: Planned, before: History) -> CaseRow:
+    """The row of a case that is skipped, or of the run that finished before, with its figures."""
+    if planned.action is PlanAction.SKIP:
+        return CaseRow(planned.point.name, planned.action.value, planned.reason)
+    run = before.finished[planned.measurement][planned.repeat - 1]
+    return _row(planned, run, run.read_record(), planned.action.value)
+
+
+def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> CaseRow:
+    """The row of a dry run: the command that would start a case, or what is known of it."""
+    if planned.action is not PlanAction.RUN:
+        return _row_without_run(planned, before)
+    directory = RunDir(target.output / "RUN")
+    command = target.backends[planned.point.case.framework].command(planned.point, directory)
+    argv = target.launcher.argv(command, directory)
+    return CaseRow(planned.point.name, planned.action.value, planned.reason, command=argv)
+
+
+def _broken_off(planned: Planned, error: BaseException) -> CaseRow:
+    """The row of a case at which all ended: somebody stopped it, or no file can be written."""
+    stopped = isinstance(error, KeyboardInterrupt)
+    reason = str(error) or (STOPPED if stopped else type(error).__name__)
+    outcome = Outcome.INTERRUPTED.value if stopped else None
+    return CaseRow(planned.point.name, "failed", reason, outcome=outcome)
+
+
+# -------------------------------------------------------------------------------------- printing
+
+
+def show_plan(console: Console, planned: Sequence[Planned]) -> None:
+    """On stderr, what will run, what was done, and what is skipped and why."""
+    by_action = grouped(planned, lambda attempt: attempt.action)
+    words = {
+        PlanAction.RUN: "to run",
+        PlanAction.DONE: "finished before",
+        PlanAction.SKIP: "skipped",
+    }
+    counts = (f"{len(by_action.get(action, ()))} {word}" for action, word in words.items())
+    lines = [f"plan: {', '.join(counts)}"]
+    skipped = grouped(by_action.get(PlanAction.SKIP, ()), lambda attempt: attempt.reason)
+    for reason, some in skipped.items():
+        shown = ", ".join(attempt.point.name for attempt in some[:NAMES_SHOWN])
+        more = f" and {len(some) - NAMES_SHOWN} more" if len(some) > NAMES_SHOWN else ""
+        lines.append(f"  skip {len(some)} ({shown}{more}): {reason}")
+    for attempt in by_action.get(PlanAction.RUN, ()):
+        case = attempt.point.case
+        lines.append(f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}")
+    for line in lines:
+        console.print(line, markup=False)
+
+
+def show_rows(rows: Sequence[CaseRow], request: Request) -> None:
+    """On stdout, how the cases went, or the commands that would start them.
+
+    The table leaves out skipped cases, which were listed with the plan.
+    """
+    if request.as_json:
+        print_json({"cases": [asdict(row) for row in rows]})
+        return
+    if request.dry_run:
+        for row in rows:
+            if row.command:
+                click.echo(shlex.join(row.command))
+        return
+    shown = [row for row in rows if row.status != PlanAction.SKIP]
+    before = sum(row.status == PlanAction.DONE for row in shown)
+    title = units.counted(len(shown) - before, "run")
+    if shown:
+        print_table(
+            f"{title}, {before} finished before" if before else title,
+            ("Case", "Status", "Step time (s)", "Tokens/s/GPU", "Steps", "Run directory or reason"),
+            [
+                (
+                    row.case,
+                    row.status if row.status == PlanAction.DONE else row.outcome or row.status,
+                    units.significant(row.step_time_s),
+                    units.number(row.tokens_per_sec_per_gpu),
+                    row.num_steps,
+                    row.reason or row.run_dir,
+                )
+                for row in shown
+            ],
+        )

@@ -62,33 +62,6 @@ def test_a_gpu_names_its_system_and_is_never_guessed(reported: str, system: str 
     assert 81_559 * 2**20 == found.gpu_memory_bytes
 
 
-@pytest.mark.parametrize(
-    ("reported", "system"),
-    [
-        ("NVIDIA A100-SXM4-80GB", "a100"),
-        ("NVIDIA A100-SXM4-40GB", None),
-        ("NVIDIA A100-SXM-64GB", None),
-        ("NVIDIA A100X", None),
-        ("NVIDIA H100 PCIe", "h100-pcie"),
-        ("NVIDIA H100 PCIe MIG 1g.10gb", None),
-        ("NVIDIA H100 80GB HBM3", "dgx-h100"),
-        ("NVIDIA H100 NVL", None),
-    ],
-)
-def test_a_gpu_may_be_told_by_several_words_of_its_name(
-    tmp_path: Path, reported: str, system: str | None
-) -> None:
-    """Also by those which say of another that it is a card."""
-    file = tmp_path / "systems.yaml"
-    a100 = OTHER.replace("[X900]", "[A100-SXM4-80GB]").replace("dgx-x900", "a100")
-    pcie = changed(OTHER, "[X900]", "[H100 PCIE]").replace("dgx-x900", "h100-pcie")
-    pcie = pcie.replace("DGX-X900", "H100 PCIe")
-    file.write_text(H100 + a100 + pcie)
-    there = load([file], System, partial(check_systems, peaks=PEAKS))
-    found = catalog.system_of_gpu(reported, there)
-    assert system == (found and found.name)
-
-
 @pytest.mark.parametrize(("printed", "mib"), [("81559", 81_000), ("[N/A]", None)])
 def test_the_memory_of_a_machines_gpus_is_that_of_the_smallest(
     printed: str, mib: int | None
@@ -102,15 +75,6 @@ def test_different_gpus_in_one_machine_are_no_system() -> None:
     found = hardware.from_nvidia_smi("NVIDIA H100, 580, 1\nNVIDIA H200, 580, 1\n")
     assert found.system is None
     assert "different GPUs" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("printed", "model"),
-    [("LLAMA3-8B", "llama3-8b"), ("LLAMA3.1_405B", "llama3.1-405b"), ("Llama 3 70B", "llama3-70b"),
-     ("WAN 2.1 14B", "wan2.1-14b"), ("Mixtral-8x22B", "mixtral-8x22b"), ("GPT-5", None)],
-)  # fmt: skip
-def test_a_model_is_known_by_the_names_pages_print(printed: str, model: str | None) -> None:
-    assert model == catalog.named_model(printed)
 
 
 REPOSITORIES = {
@@ -136,16 +100,27 @@ REPOSITORIES = {
 
 @pytest.mark.parametrize(
     ("printed", "model"),
-    [("Qwen2-57B", None), ("Qwen2 57B", None), ("Qwen2.5-7B", "qwen2.5-7b"),
-     ("qwen25_7b", "qwen2.5-7b"), ("Llama 318B", None), ("Llama-3 18B", None), ("Llama 38B", None),
-     ("Llama 3.1 8B", "llama3-8b"), ("llama31_8b", "llama3-8b"), ("Llama 27B", None),
-     ("Qwen 38B", None), ("Nemotron 415B", None), ("GPT 3175B", None), ("Llama 3.14 05B", None),
-     ("Mixtral 8x 22B", "mixtral-8x22b"), ("Qwen3 30B A3B", "qwen3-30b-a3b"),
-     ("Qwen3 30B A 3B", "qwen3-30b-a3b"), ("DeepSeek V 3", "deepseek-v3-671b")],
+    [("LLAMA3-8B", "llama3-8b"), ("LLAMA3.1_405B", "llama3.1-405b"), ("GPT-5", None),
+     ("WAN 2.1 14B", "wan2.1-14b"), ("Mixtral 8x 22B", "mixtral-8x22b"), ("Qwen2-57B", None),
+     ("Qwen2.5-7B", "qwen2.5-7b"), ("qwen25_7b", "qwen2.5-7b"), ("Llama 318B", None),
+     ("Llama-3 18B", None), ("Llama 3.1 8B", "llama3-8b"), ("Llama 27B", None),
+     ("Nemotron 415B", None), ("Qwen3 30B A 3B", "qwen3-30b-a3b"),
+     ("DeepSeek V 3", "deepseek-v3-671b")],
 )  # fmt: skip
-def test_a_model_of_another_size_is_another_one(printed: str, model: str | None) -> None:
+def test_a_model_is_known_by_the_names_that_pages_print(printed: str, model: str | None) -> None:
     """Where a version ends and a size begins counts; other spaces and points do not."""
     assert model == catalog.named_model(printed)
+
+
+@pytest.mark.parametrize(
+    ("printed", "model"),
+    [("lama3-8b", "llama3-8b"), ("Mixtrall 8x7B", "mixtral-8x7b"), ("Llama3 80B", None),
+     ("LLaVA 3 8B", None), ("Llama3-8B", None)],
+)  # fmt: skip
+def test_a_misspelled_model_is_suggested_and_another_size_is_not(
+    printed: str, model: str | None
+) -> None:
+    assert model == names.nearest_model(printed)
 
 
 @pytest.mark.parametrize(("repository", "model"), REPOSITORIES.items())
@@ -155,15 +130,6 @@ def test_a_model_is_known_by_its_repository_with_and_without_its_owner(
     """Llama 3.1 has the shape of Llama 3: its rotary base and vocabulary did not change."""
     assert model == catalog.named_model(repository)
     assert model == catalog.named_model(repository.rpartition("/")[2])
-
-
-def test_no_two_models_have_a_spelling_in_common() -> None:
-    spelled = [
-        (catalog.squeezed(spelling), entry.name)
-        for entry in catalog.models().values()
-        for spelling in {entry.name, entry.title, *entry.aliases}
-    ]
-    assert len({spelling for spelling, _ in set(spelled)}) == len(set(spelled))
 
 
 def test_an_unknown_model_is_answered_with_a_suggestion() -> None:
@@ -200,55 +166,23 @@ def changed(text: str, old: str, new: str) -> str:
 SYSTEM_FAULTS = [
     (changed(H100, "[H100]", "[H100"), "5: not YAML: "),
     (H100 + OTHER + H100, "25: name: 'dgx-h100' is dgx-h100 in systems.yaml:1 already; it must"),
-    (
-        H100 + changed(OTHER, "[X900]", "[X900, H100]"),
-        "16: detect.1: 'H100' is dgx-h100 in systems.",
-    ),
-    (
-        H100 + changed(OTHER, "  gpu:", "  aliases:\n  - X\n  - DGX H100\n  gpu:"),
-        "17: aliases.1: 'DGX H100' is dgx-h100 in systems.yaml:1 already",
-    ),
-    (H100 + changed(OTHER, "DGX-X900", "DGX-H100"), "14: title: 'DGX-H100' is dgx-h100 in systems"),
-    (
-        H100 + changed(OTHER, "- name", "  name"),
-        "13: name: given twice; begin each entry with '- '",
-    ),
-    (changed(H100, "tflops: 989", "tflops: .inf"), "11: peaks.bf16.tflops: Input should be less"),
-    (changed(H100, "tflops: 989", "tflops: 989e12"), "11: peaks.bf16.tflops: Input should be less"),
+    (H100 + changed(OTHER, "[X900]", "[X900, H100]"), "16: detect.1: 'H100' is dgx-h100 in system"),
+    (H100 + changed(OTHER, "  gpu:", "  aliases:\n  - X\n  - DGX H100\n  gpu:"),
+     "17: aliases.1: 'DGX H100' is dgx-h100 in systems.yaml:1 already"),
     (changed(H100, "tflops: 989", "tflops: .nan"), "11: peaks.bf16.tflops: Input should be less"),
-    (
-        changed(H100, "tflops: 989", "tflops: 0.989"),
-        "11: peaks.bf16.tflops: Input should be greate",
-    ),
-    (
-        changed(H100, "tflops: 1979", "tflops: 979"),
-        "12: peaks.fp8: 979 TFLOP/s are fewer than the 989 in bf16, whose numbers are wider",
-    ),
-    (changed(H100, "memory_gb: 80", "memory_gb: .inf"), "7: memory_gb: Input should be a finite"),
-    (
-        changed(H100, "mib: 81559", "mib: 80"),
-        "1: gpu_memory_mib 80 and memory_gb 80 are of different GPUs",
-    ),
-    (changed(H100, "name: dgx-h100", 'name: ""'), "1: name: String should match pattern"),
-    (changed(H100, "name: dgx-h100", "name: dgx/h100"), "1: name: String should match pattern"),
+    (changed(H100, "tflops: 1979", "tflops: 979"),
+     "12: peaks.fp8: 979 TFLOP/s are fewer than the 989 in bf16, whose numbers are wider"),
+    (changed(H100, "mib: 81559", "mib: 80"),
+     "1: gpu_memory_mib 80 and memory_gb 80 are of different GPUs"),
     (changed(H100, "name: dgx-h100", "name: ../h100"), "1: name: String should match pattern"),
     (changed(H100, "title: DGX-H100", 'title: " "'), "2: title: says nothing, found ' '"),
-    (changed(H100, "  gpu:", '  aliases: [""]\n  gpu:'), "3: aliases.0: says nothing, found ''"),
-    (changed(H100, "source: NVIDIA H100 Tensor", 'source: "" #'), "9: source: says nothing"),
     (changed(H100, "[H100]", "[]"), "1: a system with GPUs needs detect"),
-    (
-        changed(H100, "gpu: H100 SXM", "gpu: null"),
-        "1: a system without GPUs has no detect, gpus_pe",
-    ),
-    (
-        changed(H100, "domain: 8", "domain: 3"),
-        "1: nvlink_domain 3 is neither nodes of gpus_per_node 8 nor a part of one",
-    ),
-    (changed(H100, "[H100]", "[h100]"), "4: detect.0: String should match pattern"),
+    (changed(H100, "gpu: H100 SXM", "gpu: null"), "1: a system without GPUs has no detect, gpu"),
+    (changed(H100, "domain: 8", "domain: 3"),
+     "1: nvlink_domain 3 is neither nodes of gpus_per_node 8 nor a part of one"),
     (changed(H100, "fp8:", "fp9:"), "12: peaks.fp9: no precision is measured against this peak; "),
-    (H100 + changed(OTHER, "gpus_per_node: 8", "gpus_per_node: 0"), "17: gpus_per_node: Input"),
     (changed(H100, "memory_gb", "memory_mb"), "7: memory_mb: no such field; did you mean memory_g"),
-]
+]  # fmt: skip
 """Files of systems, and what is said of them: the line, the field, what is wrong, what to do."""
 
 MODEL_FAULTS = [
@@ -260,17 +194,12 @@ MODEL_FAULTS = [
      "1: a gpt model has no sliding_window"),
     (LLAMA + "moe_ffn_hidden_size: 64\nmoe_latent_size: 3\nnum_dense_layers: 3\n",
      "llama3-8b.yaml", "1: moe_ffn_hidden_size, moe_latent_size, num_dense_layers without num_ex"),
-    (LLAMA + "moe_shared_expert_ffn_hidden_size: 64\n", "llama3-8b.yaml",
-     "1: moe_shared_expert_ffn_hidden_size without num_experts"),
     (changed(LLAMA, "gpt", "gtp"), "llama3-8b.yaml", "3: family: none of gpt, moe, mla"),
     (LLAMA + "mtp_depth: 9999\n", "llama3-8b.yaml", "1: mtp_depth 9999 is above num_layers 32"),
-    (changed(LLAMA, "ffn_hidden_size", "intermediate_size"), "llama3-8b.yaml",
-     "intermediate_size: no such field; did you mean ffn_hidden_size?"),
     (changed(LLAMA, "num_query_groups", "num_key_value_heads"), "llama3-8b.yaml",
      "num_key_value_heads: no such field; did you mean num_query_groups?"),
     (changed(MIXTRAL, "top_k: 2", "top_k: 9"), "mixtral-8x7b.yaml", "moe_top_k 9 is above num_exp"),
     (MIXTRAL + "num_dense_layers: 33\n", "mixtral-8x7b.yaml", "33 layers of a kind are more than"),
-    (LLAMA + "num_layers: 32\n", "llama3-8b.yaml", "num_layers: given twice; keep one of them"),
 ]  # fmt: skip
 
 PRECISION_FAULTS = [
@@ -291,11 +220,6 @@ def systems(*files: Path) -> Collection[str]:
     return load(files, System, partial(check_systems, peaks=PEAKS))
 
 
-def precisions(*files: Path) -> Collection[str]:
-    """The names in files of precisions."""
-    return load(files, Precision, check_precisions)
-
-
 def models(*files: Path) -> Collection[str]:
     """The names in files of models."""
     return load(files, Model, check_models)
@@ -309,21 +233,25 @@ def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(("text", "said"), SYSTEM_FAULTS)
-def test_what_is_wrong_with_a_file_of_systems_is_said(tmp_path: Path, text: str, said: str) -> None:
-    assert f"systems.yaml:{said}" in complaint(systems, tmp_path / "systems.yaml", text)
+@pytest.mark.parametrize(("text", "message"), SYSTEM_FAULTS)
+def test_a_wrong_file_of_systems_gives_its_message(tmp_path: Path, text: str, message: str) -> None:
+    assert f"systems.yaml:{message}" in complaint(systems, tmp_path / "systems.yaml", text)
 
 
-@pytest.mark.parametrize(("text", "name", "said"), MODEL_FAULTS)
-def test_what_is_wrong_with_a_model_is_said(
-    tmp_path: Path, text: str, name: str, said: str
+@pytest.mark.parametrize(("text", "name", "message"), MODEL_FAULTS)
+def test_a_wrong_model_gives_its_message(
+    tmp_path: Path, text: str, name: str, message: str
 ) -> None:
-    assert said in complaint(models, tmp_path / name, text)
+    assert message in complaint(models, tmp_path / name, text)
 
 
-@pytest.mark.parametrize(("text", "said"), PRECISION_FAULTS)
-def test_what_is_wrong_with_a_precision_is_said(tmp_path: Path, text: str, said: str) -> None:
-    assert f"precisions.yaml:{said}" in complaint(precisions, tmp_path / "precisions.yaml", text)
+@pytest.mark.parametrize(("text", "message"), PRECISION_FAULTS)
+def test_a_wrong_file_of_precisions_gives_its_message(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    assert f"precisions.yaml:{message}" in complaint(
+        lambda file: load([file], Precision, check_precisions), tmp_path / "precisions.yaml", text
+    )
 
 
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from perfdb.audit.interval import half_unit
 from perfdb.compare import (
     Comparison,
-    Difference,
     Level,
     Side,
     Verdict,
@@ -113,7 +112,7 @@ def only_match(a: Result, b: Result, metric: str | None = None):
 class TestMatching:
     def test_the_same_case_in_both_releases_is_a_match_at_equal_configuration(self):
         match = only_match(at(4.0), at(3.0))
-        assert (Level.CONFIGURATION, ()) == (match.level, match.differences)
+        assert (Level.CONFIGURATION, {}) == (match.level, match.differences)
 
     def test_what_only_one_release_has_is_listed_on_its_side(self):
         other = case(system="dgx-b200")
@@ -126,7 +125,7 @@ class TestMatching:
             at(4.0, case=case(tensor_parallel=2, options={"overlap": True})),
             at(3.0, case=case(tensor_parallel=1, options={})),
         )
-        expected = (Difference("tensor_parallel", 2, 1), Difference("overlap", True, None))
+        expected = {"tensor_parallel": (2, 1), "overlap": (True, None)}
         assert (Level.WORKLOAD, expected) == (match.level, match.differences)
 
     def test_of_several_configurations_the_best_of_each_side_is_matched(self):

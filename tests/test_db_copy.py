@@ -22,7 +22,7 @@ from perfdb.db.transfer import transfer
 from perfdb.errors import StoreError
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries.scope import Scope
-from perfdb.site import build, build_cache
+from perfdb.site import build, files
 from perfdb.site.files import SiteLayout
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
@@ -190,10 +190,11 @@ def test_both_stores_answer_alike(
 
 
 def made(url: URL, folder: Path) -> dict[str, bytes]:
-    """The pages of the site, their data and their downloads."""
+    """The pages of the site, what they are made from, and the files of results."""
     folder.mkdir()
-    files = build.everything(SiteLayout(folder), build_cache.BuildOptions(address(url), None))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    site = build.Site(SiteLayout(folder), files.BuildOptions(address(url), None))
+    written = {str(path.relative_to(folder)): path.read_bytes() for path in site.write()}
+    return written | {name: key.encode() for name, key in site.keys.items()}
 
 
 def test_a_copy_goes_on_where_the_store_was(filled: URL, target: URL, tmp_path: Path) -> None:

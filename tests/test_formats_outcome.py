@@ -4,7 +4,7 @@ import pytest
 
 from perfdb.formats import FORMATS, ParsedLog
 from perfdb.formats import scan as scanning
-from perfdb.formats.outcome import Ending, broken_start
+from perfdb.formats.outcome import Ending, died
 from perfdb.record import Outcome
 from tests.logs import OUT_OF_MEMORY, step_line
 
@@ -185,41 +185,12 @@ def test_an_error_before_a_restart_is_not_the_end() -> None:
     assert "finished" == read(text + steps(36, 50)).outcome
 
 
-@pytest.mark.parametrize("again", [21, 29, 30])
-def test_an_error_before_a_restart_is_not_the_end_of_the_first_steps_behind_it(again: int) -> None:
-    text = steps(1, 30) + UNCAUGHT + CHILD_FAILED
-    for last in range(again, again + 4):
-        log = read(text + steps(again, last).replace("2.0", "2.5"))
-        assert ("incomplete", None) == (log.outcome, log.error and None)
-    own = UNCAUGHT.replace("batch", "token") + steps(again + 1, again + 1)
-    log = read(text + steps(again, again).replace("2.0", "2.5") + own)
-    assert ("failed", "ValueError: a bad token") == (log.outcome, log.error)
-
-
-def test_an_error_above_a_start_is_not_the_end_though_no_step_number_goes_back() -> None:
-    """The attempt failed behind its checkpoint at step 30, and the next one resumed there."""
-    text = steps(1, 30) + UNCAUGHT + CHILD_FAILED + "MegatronStrategy(seq_length=8)\n"
-    assert "incomplete" == read(text + steps(31, 32)).outcome
-    log = read(text + steps(31, 31) + UNCAUGHT + steps(32, 32))
-    assert "failed" == log.outcome
-
-
-@pytest.mark.parametrize("chunk", [300, 5000])
-@pytest.mark.parametrize("size", [0, 40, 3000, 9000])
-def test_what_stands_among_the_last_steps_is_found_wherever_blocks_end(
-    size: int, chunk: int
-) -> None:
+@pytest.mark.parametrize("size", [0, 40, 9000])
+def test_what_is_among_the_last_steps_is_found_wherever_blocks_end(size: int) -> None:
     above = ("y" * 99 + "\n") * (scanning.BLOCK_BYTES // 100 - 40)
-    noise = "x" * 39 + "\n"
-    text = (
-        above
-        + steps(1, 30)
-        + noise * (size // 40)
-        + UNCAUGHT
-        + noise * (size // 40)
-        + steps(31, 31)
-    )
-    content = [text.encode()[at : at + chunk] for at in range(0, len(text), chunk)]
+    noise = ("x" * 39 + "\n") * (size // 40)
+    text = above + steps(1, 30) + noise + UNCAUGHT + noise + steps(31, 31)
+    content = [text.encode()[at : at + 5000] for at in range(0, len(text), 5000)]
     (log,) = FORMATS["nemo2"].parse("a.log", content)
     assert ("failed", "ValueError: a bad batch") == (log.outcome, log.error)
 
@@ -229,23 +200,22 @@ def test_an_error_far_above_the_last_step_is_of_another_time() -> None:
     assert "incomplete" == read(steps(1, 30) + UNCAUGHT + noise + steps(31, 31)).outcome
 
 
-@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("start", [None, "nemo2"])
 def test_an_error_that_was_gone_on_from_is_not_the_end_of_a_log_without_a_step(
-    *, is_training: bool
+    start: str | None,
 ) -> None:
-    caught = TRACEBACK + "ModuleNotFoundError: No module named 'apex'\n"
-    told = "ModuleNotFoundError: No module named 'apex', goes on without\n"
-    end = broken_start(caught, is_training=is_training)
-    assert end == Ending(Outcome.FAILED, "ModuleNotFoundError: No module named 'apex'")
-    for text in (caught + "building the model\n" * 300, told):
-        assert broken_start(text, is_training=is_training) is None
+    error = "ModuleNotFoundError: No module named 'apex'"
+    caught = f"{TRACEBACK}{error}\n"
+    assert Ending(Outcome.FAILED, error) == died(caught.encode(), start)
+    for text in (caught + "building the model\n" * 300, f"{error}, goes on without\n"):
+        assert died(text.encode(), start) is None
 
 
 def test_a_task_of_slurm_that_failed_is_a_run_only_where_a_program_began() -> None:
     exited = "srun: error: node042: task 3: Exited with exit code 1\n"
-    assert broken_start(exited, is_training=False) is None
-    assert broken_start(exited, is_training=True) == Ending(Outcome.FAILED, exited.strip())
-    assert broken_start(SIGKILL + exited, is_training=False) is not None
+    assert died(exited.encode(), None) is None
+    assert Ending(Outcome.FAILED, exited.strip()) == died(exited.encode(), "nemo2")
+    assert died((SIGKILL + exited).encode(), None) is not None
 
 
 def test_a_log_without_a_step_whose_program_came_to_its_end_did_not_fail() -> None:

@@ -11,16 +11,25 @@ from perfdb.formats.steplines import StepReader
 
 ITERATION = (
     " [2026-01-16 07:32:24] iteration {step:8}/     999 | consumed samples: {samples:12} | "
-    "elapsed time per iteration (ms): {ms} | global batch size:  2048 | lm loss: {loss} | "
+    "elapsed time per iteration (ms): {ms} | global batch size:  {batch} | lm loss: {loss} | "
     "grad norm: {norm} | number of skipped iterations:   {skipped} | "
     "number of nan iterations:   0 |\n"
 )
 RATE = "Step Time : {time:.2f}s GPU utilization: {rate:.1f}MODEL_TFLOP/s/GPU\n"
+ARGUMENTS = """\
+------------------------ arguments ------------------------
+  micro_batch_size ................................ {}
+  tensor_model_parallel_size ...................... {}
+"""
 
 
 def iteration(step: int, ms: str = "1500.0", loss: str = "8.5E+00", **more: object) -> str:
-    fields = {"norm": "2.870", "skipped": 0, **more}
+    fields = {"norm": "2.870", "skipped": 0, "batch": 2048, **more}
     return ITERATION.format(step=step, samples=step * 2048, ms=ms, loss=loss, **fields)
+
+
+def iterations(first: int, last: int, every: int = 1, **more: object) -> str:
+    return "".join(iteration(step, **more) for step in range(first, last + 1, every))
 
 
 def parsed(text: str, name: str = "megatron_lm") -> ParsedLog:
@@ -62,17 +71,68 @@ def test_a_step_that_is_wrapped_is_read_where_it_becomes_whole() -> None:
     assert (0, 1) == (len(parsed(cut).steps), len(parsed(cut).problems))
 
 
-def test_of_a_restart_each_step_is_kept_as_it_was_printed_last() -> None:
+def test_of_a_restarted_log_the_last_attempt_is_read_with_a_note() -> None:
     log = parsed(nemo(range(1, 31)) + nemo(range(21, 41), time=3.5), "nemo2")
-    assert [*range(1, 41)] == log.steps.step.tolist()
-    assert [2.5] * 20 + [3.5] * 20 == log.steps.step_time_s.tolist()
-    assert (21, (21,), "skip_warmup(30)") == (log.restarted_at, log.restarts, log.window)
-    assert "10 steps are printed more than once" in log.notes[0].message
+    assert [*range(21, 41)] == log.steps.step.tolist()
+    assert [3.5] * 20 == log.steps.step_time_s.tolist()
+    assert "lines 1 to 30 are of an earlier attempt or run" in log.notes[0].message
+    assert "skip_warmup(10)" == log.window
 
 
-def test_the_lines_of_several_ranks_are_no_restarts() -> None:
+@pytest.mark.parametrize(
+    ("text", "steps", "layout"),
+    [
+        # It goes back to a checkpoint, or goes on behind it, as in a chain of jobs.
+        (ARGUMENTS.format(2, 1) + iterations(1, 25) + ARGUMENTS.format(1, 2) + iterations(21, 40),
+         range(21, 41), (1, 2)),
+        (ARGUMENTS.format(2, 1) + iterations(1, 20) + ARGUMENTS.format(1, 2) + iterations(21, 40),
+         range(21, 41), (1, 2)),
+        # An attempt that made no step, below or above the steps.
+        (ARGUMENTS.format(2, 1) + iterations(1, 40) + ARGUMENTS.format(1, 2),
+         range(1, 41), (2, 1)),
+        (ARGUMENTS.format(2, 1) + ARGUMENTS.format(1, 2) + iterations(1, 40),
+         range(1, 41), (1, 2)),
+        # The only arguments may be late: they are of another rank than the steps.
+        (iterations(1, 5) + ARGUMENTS.format(1, 2) + iterations(6, 40), range(1, 41), None),
+        # The first mean of an attempt may be of fewer steps than the others.
+        (ARGUMENTS.format(2, 1) + iterations(10, 40, 10) + ARGUMENTS.format(1, 2)
+         + iterations(30, 60, 10), range(40, 61, 10), (1, 2)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("between", [0, 200])
+def test_the_settings_are_those_of_the_attempt_that_is_read(
+    text: str, steps: range, layout: tuple[int, int] | None, between: int
+) -> None:
+    """However much is printed between two steps."""
+    noise = "saving a shard of the checkpoint\n" * between
+    log = parsed(text.replace("\n [", f"\n{noise} ["))
+    case = log.configuration
+    assert [*steps] == log.steps.step.tolist()
+    assert layout in (None, (case.micro_batch_size, case.tensor_parallel))
+
+
+MEMORY = "[Rank 0] (after {} iterations) memory (MB) | max allocated: {} | max reserved: 65000.0\n"
+
+
+def test_the_memory_is_that_of_the_attempt_that_is_read() -> None:
+    first = iterations(1, 1) + MEMORY.format(1, 61440) + iterations(2, 25)
+    again = iterations(21, 21) + MEMORY.format(21, 40960) + MEMORY.format(21, 20480)
+    text = ARGUMENTS.format(2, 1) + first + MEMORY.format(21, 99999)
+    log = parsed(text + ARGUMENTS.format(1, 2) + again + iterations(22, 40))
+    assert [40960 << 20] == [one.peak_memory_bytes for one in log.steps if one.peak_memory_bytes]
+
+
+def test_a_last_attempt_of_one_line_has_no_step_behind_its_warm_up() -> None:
+    log = parsed(nemo(range(1, 31)) + nemo(range(29, 30), time=3.5), "nemo2")
+    assert ([29], "skip_warmup(29)") == (log.steps.step.tolist(), log.window)
+
+
+def test_the_lines_of_several_ranks_are_one_attempt() -> None:
     log = parsed(nemo(range(1, 31), ranks=4), "nemo2")
-    assert (30, None, ()) == (len(log.steps), log.restarted_at, log.notes)
+    assert (30, ()) == (len(log.steps), log.notes)
+    late = parsed(ARGUMENTS.format(1, 2) + iteration(1) + ARGUMENTS.format(1, 2)
+                  + "".join(iterations(n, n) * 2 for n in range(1, 20)))  # fmt: skip
+    assert 19 == len(late.steps)
 
 
 @pytest.mark.parametrize(
@@ -97,13 +157,36 @@ def test_training_jsonl_that_a_second_run_was_appended_to_has_the_second() -> No
         first + "".join(line.format(step, 2048) for step in range(8)), "automodel_training"
     )
     assert [2.0] * 8 == log.steps.step_time_s.tolist()
-    assert "lines 1 to 10 are of an earlier run" in log.notes[0].message
+    assert "lines 1 to 10 are of an earlier attempt or run" in log.notes[0].message
+
+
+def test_of_a_batch_that_grows_the_steps_of_the_last_size_are_read() -> None:
+    log = parsed(iterations(1, 8, batch=32) + iterations(9, 40, batch=64))
+    assert (64, [*range(9, 41)]) == (log.configuration.global_batch_size, log.steps.step.tolist())
+    changes = "the global batch size changes between 32 and 64: the steps up to 8 are left out"
+    assert [changes] == [note.message for note in log.notes]
+    # Line 20 may be the mean of steps of both sizes.
+    log = parsed(iterations(10, 10, batch=32) + iterations(20, 50, 10, batch=64))
+    assert [30, 40, 50] == log.steps.step.tolist()
+    none = parsed(iterations(10, 20, 10, batch=32) + iterations(30, 30, batch=64))
+    assert (0, 1) == (len(none.steps), len(none.problems))
+
+
+@pytest.mark.parametrize(("stated", "noted"), [(128, True), (2048, False), (None, False)])
+def test_the_batch_of_the_lines_wins_over_the_settings_with_a_note(
+    stated: int | None, noted: bool
+) -> None:
+    start = f"  global_batch_size ............ {stated}\n" if stated else ""
+    log = parsed(ARGUMENTS.format(1, 1) + start + iterations(1, 40))
+    assert 2048 == log.configuration.global_batch_size
+    expected = "its settings say global batch size 128, its step lines 2048: that is taken"
+    assert [expected] * noted == [note.message for note in log.notes]
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_rates_of_rank_zero_belong_to_the_steps_with_their_time(before: bool) -> None:
-    """Of a log whose beginning is lost: by the one offset that fits the times."""
-    times = [1.5 + 0.25 * (step % 7) + 0.02 * step for step in range(30, 60)]
+    """Of a log whose beginning is lost: no other step near a rate has its time."""
+    times = [1.5 + 0.25 * step for step in range(30, 60)]
     pairs = [
         (RATE.format(time=time, rate=500 + step), iteration(step, f"{time * 1000:.1f}"))
         for step, time in enumerate(times, 30)
@@ -128,5 +211,5 @@ def test_columns_of_steps_are_read_by_name_row_and_mask() -> None:
     assert [Reading(7, 2, 3.5)] == list(steps.at(steps.step == 2))
     assert Reading(9, 3, 4.5, 7.5) == steps[-1]
     tokens = StepColumn.full(np.array([8, 8, 8]))
-    assert [8] == steps.with_columns(tokens=tokens).column("tokens").distinct()
+    assert 8 == steps.with_columns(tokens=tokens).column("tokens").last
     assert (0, []) == (len(Steps.of([])), list(Steps.of([]).rows("step")))

@@ -13,10 +13,7 @@ from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
 from perfdb.verify.checks import published
-from tests import seeds
 from tests.trees import NEMO, PAGE, counted, rows_of, writing
-
-PUBLISHED = seeds.ROOT / "data" / "published"
 
 STATED = (
     "source_url: https://example.org/performance.html?v=1#h100",
@@ -125,22 +122,6 @@ def test_what_a_page_states_is_stored_once_with_its_rows_and_its_bytes(
     assert (ORIGINAL.source_url, ORIGINAL.published_on) == (url, day)
 
 
-def test_a_page_that_changes_its_mind_makes_revisions_and_another_original(
-    store: URL, page: Path
-) -> None:
-    """Each state of the page keeps the date that it stated; the figures are as before."""
-    ingest.ingest([page], store, NEMO)
-    page.write_text(page.read_text().replace("2025-10-02", "2025-12-16"))
-    assert (0, 0, 2, 0) == counted(ingest.ingest([page], store, NEMO))
-    page.write_text(page.read_text().replace("  flops_convention: nemo-25.04\n", ""))
-    assert (0, 2, 0, 0) == counted(ingest.ingest([page], store, NEMO))
-
-    days = [day for *_, day in rows_of(store, ORIGINALS)]
-    assert [date(2025, 10, 2), date(2025, 12, 16), date(2025, 12, 16)] == days
-    said = (40, "window(11,50)", None)
-    assert [(*said, 12273.0), (*said, 1563.0)] == rows_of(store, STORED)
-
-
 def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
     ingest.ingest([page], sqlite, NEMO)
     with writing(sqlite) as connection:
@@ -149,38 +130,6 @@ def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: P
         found = [one.message for one in published(connection, lambda items: items)]
     assert 2 == len(found)
     assert all("window is last, and window(11,50) by the bytes" in one for one in found)
-
-
-@pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")
-@pytest.mark.parametrize(
-    ("page", "seed", "quoted", "original", "method"),
-    [
-        (
-            "nemotron4.md",
-            "nemotron4-dgxc-recipe.txt",
-            "using the last training step timing to obtain throughput",
-            Original(),
-            Method(num_steps=1, window="last", flops_convention="nemotron4-recipe"),
-        ),
-        (
-            "automodel.md",
-            "automodel-performance-summary.txt",
-            "April 17, 2026",
-            Original(published_on=date(2026, 4, 17)),
-            Method(),
-        ),
-        ("dfm.md", "dfm-performance-benchmarks.md", "", Original(), Method()),
-        ("nemo-25.04.md", "nemo-25.04-performance-summary.txt", "", Original(), Method()),
-    ],
-)
-def test_our_pages_state_what_their_seeds_state(
-    page: str, seed: str, quoted: str, original: Original, method: Method
-) -> None:
-    """No seed gives its own address; two say nothing of dates, steps and conventions."""
-    assert quoted in (seeds.FOLDER / seed).read_text()
-    stated = reader.read(page, (PUBLISHED / page).read_text(), PageContext())
-    assert original == stated.original
-    assert {method} == {one.method for one in stated.results}
 
 
 @pytest.mark.parametrize(

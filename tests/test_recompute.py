@@ -4,8 +4,7 @@ Golden figures are worked by hand from `factories.TEN_STEPS`: 128 × 8,192 token
 """
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +17,10 @@ from sqlalchemy import URL, select
 from perfdb import aggregation, flops, measure, selection
 from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
-from perfdb.db.tables import cases, findings, ingest_log, releases, results
+from perfdb.db.tables import findings, ingest_log, releases, results
 from perfdb.formats import Reading
 from perfdb.formats.columns import Steps
-from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.ingest import Options, ingest
 from perfdb.queries.scope import Only, Scope
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead, Worker
@@ -260,88 +259,6 @@ def test_a_log_too_short_for_its_window_gets_figures_over_a_shorter_one(
     assert ("finished", None, 2.0, 3) == (
         found["outcome"], found["withheld"], found["step_time_s"], found["num_steps"],
     )  # fmt: skip
-
-
-def attempt(gpus: int, first: int, last: int) -> str:
-    """Steps of 128 GPU seconds, and what Megatron-LM prints above and among them."""
-    arguments = f"---- arguments ----\n  world_size ..... {gpus}\n  seq_length ..... 8192\n"
-    steps = "".join(
-        f" iteration {step}/60 | consumed samples: 12 | elapsed time per iteration (ms): "
-        f"{128000 / gpus} | global batch size: 128 | lm loss: {step} | number of nan iterations: 0"
-        f" |\n{'' if step > first else memory(step, gpus)}"
-        for step in range(first, last + 1)
-    )
-    return arguments + steps
-
-
-def memory(step: int, megabytes: int) -> str:
-    return f"[Rank 0] (after {step} iterations) memory (MB) | max allocated: {megabytes} | max\n"
-
-
-RESUMED = attempt(16, 1, 40) + attempt(32, 31, 60)
-SHORT = attempt(16, 1, 6) + attempt(32, 7, 12) + attempt(16, 13, 18) + attempt(32, 19, 20)
-
-
-def over(window: str | None, *settings: str) -> Options:
-    """The options of a log of 8,192 tokens a second on each GPU, over a window."""
-    given = ("model=llama3-8b", "system=dgx-h100", "task=pretrain", *settings)
-    return Options(logs.GIVEN.context, logs=LogOptions(given, window=window))
-
-
-@pytest.mark.parametrize(
-    ("text", "window", "expected"),
-    [
-        (RESUMED, None, (32, 4.0)),
-        (RESUMED, "window(11,30)", (16, 8.0)),
-        (RESUMED, "last_n(50)", (32, None)),
-        # No attempt is long enough, and the window is of several by default.
-        (SHORT.replace("/60", "/20"), None, (32, None)),
-    ],
-)
-def test_a_window_has_the_settings_of_the_attempt_that_it_lies_in(
-    sqlite: URL, tmp_path: Path, text: str, window: str | None, expected: tuple[int, float | None]
-) -> None:
-    report = ingest([logs.write(tmp_path / "logs", text)], sqlite, over(window))
-    found, [(gpus,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.num_gpus))
-    assert expected == (gpus, found["step_time_s"])
-    if found["withheld"] is None:
-        assert (8192, expected[0] << 20) == (
-            found["tokens_per_sec_per_gpu"], found["peak_memory_bytes"],
-        )  # fmt: skip
-    else:
-        told = "no figures: the window holds steps of other settings: steps"
-        assert any(told in str(note) for note in report.notes)
-
-
-@pytest.mark.parametrize(
-    ("text", "every", "bounds"),
-    [
-        (logs.nemo(), 1, ((2, 6), (6, 15), (12, 15))),
-        (logs.megatron(), 1, ((2, 6), (6, 15), (12, 15))),
-        # Line 12 is the mean of steps 9 to 12, and the batch may have grown behind step 9.
-        (logs.megatron(), 4, ((1, 8), (9, 20), (13, 20))),
-    ],
-)
-def test_a_case_keeps_its_figures_where_the_window_is_of_another_batch(
-    sqlite: URL, tmp_path: Path, text: str, every: int, bounds: Sequence[tuple[int, int]]
-) -> None:
-    """It has 127 samples up to step 8, and then the 128 of the case."""
-    lines = text.splitlines(keepends=True)
-    start, steps = lines[:-20], lines[-20:]
-    small = [re.sub(r"(global.batch.size: )128", r"\g<1>127", line) for line in steps[:8]]
-    ramp = "".join([*start, *[*small, *steps[8:]][every - 1 :: every]])
-    ingest([logs.write(tmp_path / "logs", ramp)], sqlite, logs.GIVEN)
-    before, [(size,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.global_batch_size))
-    assert (128, None) == (size, before["withheld"])
-
-    *others, own = (aggregation.between(*ends) for ends in bounds)
-    for window in others:
-        [left] = recompute(sqlite, ALL, Asked(window)).left
-        assert left.reason.startswith("the window holds steps of another batch than the case: ")
-        assert left.reason.endswith(" has 1,040,384 tokens, not 128 × 8,192")
-    assert before == in_force(sqlite)
-    [changed] = recompute(sqlite, ALL, Asked(own)).changed
-    assert own.name == changed.after.window
 
 
 def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The seeds in the store: every row, field by field, as plain SQL gives it after an ingest."""
+"""The seeds in the store: every row, field by field, as plain SQL reads it after an ingest."""
 
 import sqlite3
 from collections import Counter
@@ -54,93 +54,69 @@ SEEDS: dict[str, tuple[Callable[[], list[SeedRow]], str, int]] = {
 Fields = frozenset[tuple[str, Value]]
 
 
-def ingested(store: Path, *paths: Path, **said: str) -> Report:
+def ingested(store: Path, *paths: Path, **context: str) -> Report:
     url = URL.create("sqlite", database=str(store))
-    return ingest(paths, url, Options(context=PageContext(**said)))
+    return ingest(paths, url, Options(context=PageContext(**context)))
 
 
 def stored(store: Path) -> list[sqlite3.Row]:
-    """Every result in force."""
+    """Every current result."""
     with closing(sqlite3.connect(store)) as connection:
         connection.row_factory = sqlite3.Row
         return connection.execute(QUESTION).fetchall()
 
 
 def fields_of(row: sqlite3.Row) -> Fields:
-    """What the store says of a result: who, what, on what, how, how fast."""
-    said = ((name, row[name]) for name in (*IDENTITY, *FIGURES))
-    return frozenset((name, value) for name, value in said if value not in (None, ""))
+    """The identity and the figures of a result, without the empty ones."""
+    known = ((name, row[name]) for name in (*IDENTITY, *FIGURES))
+    return frozenset((name, value) for name, value in known if value not in (None, ""))
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with what `make run` reads into it beside the runs."""
+    """A store of the published pages of this repository."""
     store = tmp_path_factory.mktemp("published") / "store.sqlite"
     assert () == ingested(store, PUBLISHED).rejected
     return store
 
 
-def test_the_readers_find_every_row_that_the_seeds_hold() -> None:
-    """Counted by hand on the pages."""
-    assert {name: rows for name, (_, _, rows) in SEEDS.items()} == {
-        name: len(read()) for name, (read, _, _) in SEEDS.items()
-    }
-
-
 @pytest.mark.parametrize("name", SEEDS)
-def test_every_row_of_a_seed_is_in_the_store_as_printed(name: str, published: Path) -> None:
-    """Each with all fields of its identity and all its figures, once, and nothing beside them."""
-    read, page, _ = SEEDS[name]
-    wanted = Counter(frozenset(row.fields().items()) for row in read())
+def test_every_row_of_a_seed_is_in_the_store_and_the_line_that_prints_it(
+    name: str, published: Path
+) -> None:
+    """Each with all fields of its identity and all its figures, once, and no other row.
+
+    The number of rows was counted by hand.
+    """
+    read, page, count = SEEDS[name]
+    seed = read()
     found = [row for row in stored(published) if Path(row["source"]).name == page]
-    assert wanted == Counter(map(fields_of, found))
+    assert count == len(seed)
+    assert Counter(frozenset(row.fields().items()) for row in seed) == Counter(
+        map(fields_of, found)
+    )
     assert {"published"} == {row["origin"] for row in found}
-
-
-@pytest.mark.parametrize("name", SEEDS)
-def test_the_line_that_the_store_names_prints_the_row(name: str, published: Path) -> None:
-    """The cells of the seed stand in that line of the page, in any order, as printed."""
-    read, page, _ = SEEDS[name]
     lines = (PUBLISHED / page).read_text().splitlines()
-    by_fields = {frozenset(row.fields().items()): row.cells for row in read()}
-    for row in stored(published):
-        if Path(row["source"]).name == page:
-            line = lines[row["source_line"] - 1]
-            printed = Counter(cell.strip() for cell in line.strip("|").split("|"))
-            assert Counter(by_fields[fields_of(row)].values()) <= printed, line
+    cells = {frozenset(row.fields().items()): row.cells for row in seed}
+    for row in found:
+        line = lines[row["source_line"] - 1]
+        printed = Counter(cell.strip() for cell in line.strip("|").split("|"))
+        assert Counter(cells[fields_of(row)].values()) <= printed, line
 
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_a_seed_ingested_as_it_is_gives_what_its_page_gives(
     name: str, published: Path, tmp_path: Path
 ) -> None:
-    """Field by field, the same releases and systems; DFM's page alone does not say its release."""
+    """Field by field, with the lines of the seed; DFM's page alone does not state its release."""
     release = {"release": "main"} if name.startswith("dfm") else {}
     report = ingested(tmp_path / "direct.sqlite", seeds.FOLDER / name, **release)
-    _, page, rows = SEEDS[name]
-    assert (rows, ()) == (report.new, report.rejected)
+    read, page, count = SEEDS[name]
+    assert (count, ()) == (report.new, report.rejected)
     by_hand = [row for row in stored(published) if Path(row["source"]).name == page]
-    assert set(map(fields_of, by_hand)) == set(map(fields_of, stored(tmp_path / "direct.sqlite")))
-
-
-@pytest.mark.parametrize("name", SEEDS)
-def test_the_line_of_a_seed_holds_the_figure_that_was_read_from_it(
-    name: str, tmp_path: Path
-) -> None:
-    """Of the recipe it is the row of step times, of the others the row of the table."""
-    ingested(tmp_path / "direct.sqlite", seeds.FOLDER / name)
-    lines = Counter(row["source_line"] for row in stored(tmp_path / "direct.sqlite"))
-    assert Counter(row.line for row in SEEDS[name][0]()) == lines
-
-
-def test_the_recipe_is_the_same_under_a_suffix_of_pages(tmp_path: Path, published: Path) -> None:
-    """A .txt that quotes a line of a log is a page all the same."""
-    copy = tmp_path / "recipe.md"
-    copy.write_text((seeds.FOLDER / "nemotron4-dgxc-recipe.txt").read_text())
-    report = ingested(tmp_path / "copy.sqlite", copy)
-    assert (24, (), ()) == (report.new, report.rejected, report.notes)
-    by_hand = {fields_of(row) for row in stored(published) if "nemotron4" in row["source"]}
-    assert by_hand == set(map(fields_of, stored(tmp_path / "copy.sqlite")))
+    direct = stored(tmp_path / "direct.sqlite")
+    assert set(map(fields_of, by_hand)) == set(map(fields_of, direct))
+    assert Counter(row.line for row in read()) == Counter(row["source_line"] for row in direct)
 
 
 def test_a_page_without_rows_gives_no_result_and_no_complaint(tmp_path: Path) -> None:

@@ -235,9 +235,7 @@ def test_a_release_stands_with_its_best_configuration(lab: Lab) -> None:
     cases = lab.followed(level=Level.CONFIGURATION)
 
     assert [("1", None), ("2", "faster")] == verdicts(best)
-    assert [("tensor_parallel", 1, 2)] == [
-        (it.field, it.a, it.b) for it in best.points[1].differences
-    ]
+    assert {"tensor_parallel": (1, 2)} == best.points[1].differences
     assert [[("1", None), ("2", "same")], [("2", None)]] == sorted(
         (verdicts(it) for it in cases), key=len, reverse=True
     )
@@ -251,7 +249,7 @@ def test_runs_of_a_release_stand_in_the_order_of_their_time(lab: Lab) -> None:
     [series] = lab.followed(metric="step_time_s")
 
     [point] = series.points
-    assert [12.0, 14.0, 13.0] == series.figures(point.runs)
+    assert [12.0, 14.0, 13.0] == point.side.figures(series.metric)
     assert 13.0 == point.side.shown.figure("step_time_s")
 
 

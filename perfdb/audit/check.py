@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from perfdb.audit import rules_flops, rules_layout, rules_peers, rules_throughput
 from perfdb.audit.base import ReleaseRows, Rule, identity, releases
@@ -21,31 +21,31 @@ AUDIT_VERSION: Final = 13
 RULES: Final[Mapping[str, Rule]] = {
     rule.name: rule
     for rule in (
-        rules_throughput.THROUGHPUT,
-        rules_throughput.TOTAL_THROUGHPUT,
-        rules_throughput.TIME_TO_TRAIN,
-        rules_layout.MICRO_BATCH,
-        rules_layout.GRADIENT_ACCUMULATION,
-        rules_layout.WORLD_SIZE,
-        rules_layout.DATA_PARALLEL,
-        rules_layout.EXPERT_PARALLEL,
-        rules_layout.VIRTUAL_PIPELINE,
-        rules_flops.FLOPS_PER_TOKEN,
-        rules_flops.FLOPS_FORMULA,
-        rules_flops.MFU,
-        rules_flops.PEAK,
-        rules_flops.PRECISION,
-        rules_peers.TWO_PAGES,
-        rules_peers.SAME_FIGURES,
-        rules_peers.MISSING_FIGURE,
-        rules_throughput.ZERO_FIGURE,
-        rules_peers.FASTER_PRECISION,
-        rules_peers.SCALING,
-        rules_throughput.STEP_SPREAD,
-        rules_throughput.FEW_STEPS,
-        rules_throughput.EMITTED,
-        rules_throughput.LOW_PRECISION_THROUGHPUT,
-        rules_flops.UNKNOWN_MODEL,
+        rules_throughput.throughput,
+        rules_throughput.total_throughput,
+        rules_throughput.time_to_train,
+        rules_layout.micro_batch,
+        rules_layout.gradient_accumulation,
+        rules_layout.world_size,
+        rules_layout.data_parallel,
+        rules_layout.expert_parallel,
+        rules_layout.virtual_pipeline,
+        rules_flops.flops_per_token,
+        rules_flops.flops_formula,
+        rules_flops.mfu,
+        rules_flops.peak,
+        rules_flops.precision,
+        rules_peers.two_pages,
+        rules_peers.same_figures,
+        rules_peers.missing_figure,
+        rules_throughput.zero_figure,
+        rules_peers.faster_precision,
+        rules_peers.scaling,
+        rules_throughput.step_spread,
+        rules_throughput.few_steps,
+        rules_throughput.emitted,
+        rules_throughput.low_precision_throughput,
+        rules_flops.unknown_model,
     )
 }
 """The rules. To add one: write it in the module of its theme, add it here, add its cases."""
@@ -58,7 +58,7 @@ def audit(rows: Iterable[Result], others: Elsewhere | None = None) -> tuple[Find
     """Everything the rules find, the gravest first, then by source and line.
 
     Rows are compared with rows of their own release and origin alone. Results whose figures are
-    withheld are left out: they are known to be no good.
+    withheld are left out.
     """
     usable = [row for row in rows if row.withheld is None]
     of_releases = [ReleaseRows(some, others or {}) for some in releases(usable)]
@@ -72,52 +72,44 @@ def applied(rule: Rule, release: ReleaseRows) -> list[Finding]:
     try:
         return list(rule.check(release))
     except (ArithmeticError, ValueError) as error:
-        if len(release.rows) == 1:
-            return [_not_applied(rule, release.rows[0], error)]
-        alone = (replace(release, rows=[row]) for row in release.rows)
-        return [one for each in alone for one in applied(rule, each)]
-
-
-def _not_applied(rule: Rule, row: Result, error: Exception) -> Finding:
-    return Finding(
-        **identity(rule.name, row),
-        severity=Severity.ERROR,
-        fields=(),
-        expected=None,
-        found=None,
-        message=f"this rule could not be applied: {type(error).__name__}: {error}",
-        suggestion="look whether its figures can be; if they can, report a defect of perfdb",
-    )
+        if len(release.rows) > 1:
+            alone = (replace(release, rows=[row]) for row in release.rows)
+            return [one for each in alone for one in applied(rule, each)]
+        failed = Finding(
+            **identity(rule.name, release.rows[0]),
+            severity=Severity.ERROR,
+            fields=(),
+            expected=None,
+            found=None,
+            message=f"this rule could not be applied: {type(error).__name__}: {error}",
+            suggestion="look whether its figures can be; if they can, report a defect of perfdb",
+        )
+        return [failed]
 
 
 def stored(
     connection: Connection, release_ids: Sequence[int] | None = None
 ) -> tuple[list[Result], Elsewhere]:
-    """Every current result, or those of some releases; and the same as other pages print them."""
+    """Every current result, or those of some releases; and the same as other pages print them.
+
+    Of another page only the latest figures count, and only while it still prints them.
+    """
     asked = results.current()
     wanted = [asked] if release_ids is None else [results.of_release(asked, n) for n in release_ids]
     rows = [row for question in wanted for row in results.read(connection, question)]
-    return rows, _elsewhere(connection, {row.result_id: row for row in rows})
-
-
-def _elsewhere(connection: Connection, rows: Mapping[int, Result]) -> Elsewhere:
-    """The latest figures that each other page still prints of these results."""
+    by_id = {row.result_id: row for row in rows}
     latest = {
-        (row["result_id"], row["source"]): row
-        for row in connection.execute(results.on_other_pages()).mappings()
-        if row["result_id"] in rows
+        (other["result_id"], other["source"]): other
+        for other in connection.execute(results.on_other_pages()).mappings()
+        if other["result_id"] in by_id
     }
+    names = (*FIGURES, TOTAL, "raw", "printed", "source", "source_line")
     printed = [
-        _as_printed(rows[number], row) for (number, _), row in latest.items() if row["replaced"]
+        replace(by_id[number], **{name: other[name] for name in names})
+        for (number, _), other in latest.items()
+        if other["replaced"]
     ]
-    return grouped(printed, lambda row: row.result_id)
-
-
-def _as_printed(row: Result, other: RowMapping) -> Result:
-    """A result with the figures, the cells and the place of another page."""
-    figures = {name: other[name] for name in (*FIGURES, TOTAL)}
-    cells = {name: other[name] for name in ("raw", "printed", "source", "source_line")}
-    return replace(row, **figures, **cells)
+    return rows, grouped(printed, lambda row: row.result_id)
 
 
 def pages(connection: Connection, rows: Iterable[Result]) -> dict[str, str]:

@@ -48,25 +48,22 @@ _HUNDRED = re.compile(r"(?<![\d.,])100(?![\d.,])")
 
 @dataclass(frozen=True)
 class Claim:
-    """An expression and the number that a document prints for it."""
+    """An expression and the number that a document prints for it.
+
+    `label` is what the document calls it, such as 'attention flops'; `unit` is '%' or empty.
+    """
 
     line: int
     label: str | None
-    """What the document calls it: 'attention flops'."""
     expression: str
     printed: str
-    percent: bool
-
-    @property
-    def unit(self) -> str:
-        """What follows the number."""
-        return "%" if self.percent else ""
+    unit: str
 
 
 def claims(text: str) -> Iterator[Claim]:
-    """Every `expression = number` of a text, of a chain of equals each one.
+    """Every `expression = number` of a text; in a chain of equals each one.
 
-    A number with a unit of thousands or more (TFLOP, GB, million) is none: it may be scaled.
+    A number with a unit of thousands or more (TFLOP, GB, million) is no claim: it may be scaled.
     """
     for line, words in enumerate(text.splitlines(), start=1):
         parts = _EQUALS.split(_BULLET.sub("", words, count=1) if _BULLET.match(words) else words)
@@ -74,8 +71,8 @@ def claims(text: str) -> Iterator[Claim]:
             result, expression = _RESULT.match(right), _calculation(left)
             if result and expression:
                 label = _LABEL.search(parts[0].strip()[-60:]) if position else None
-                name = label[0].strip() if label else None
-                yield Claim(line, name, expression, result[1], bool(result[2]))
+                name, unit = label[0].strip() if label else None, "%" if result[2] else ""
+                yield Claim(line, name, expression, result[1], unit)
 
 
 def _calculation(left: str) -> str | None:
@@ -103,47 +100,38 @@ def nothing_in(where: str, content: bytes) -> Diagnostic | None:
 def check(where: str, text: str) -> tuple[Finding, ...]:
     """A finding for each claim of a document that does not come out within rounding.
 
-    Only information, where the rounding of the numbers that it starts from can explain it.
+    Only information, where the rounding of the numbers in the expression can explain it.
     """
-    return tuple(finding for claim in claims(text) for finding in _checked(where, claim))
+    found = (_checked(where, claim) for claim in claims(text))
+    return tuple(finding for finding in found if finding)
 
 
-def _checked(where: str, claim: Claim) -> Iterator[Finding]:
-    computed = evaluate(claim.expression)
-    if computed is None:
-        return
-    room = _uncertainty(claim.expression, computed)
-    ways = [(_off(claim.printed, computed * factor), factor) for factor in _factors(claim)]
-    off, factor = min(ways)
-    if off > 0:
-        yield _finding(where, claim, computed * factor, is_sure=off > room * factor)
-
-
-def _factors(claim: Claim) -> tuple[int, ...]:
-    """What the value is multiplied by: 100 for percent, unless the expression does it."""
-    if not claim.percent:
-        return (1,)
-    return (100, 1) if _HUNDRED.search(claim.expression) else (100,)
-
-
-def _off(printed: str, computed: Fraction) -> Fraction:
-    """By how much a number is off, beyond its rounding."""
-    digits = printed.lstrip("-").replace(",", "")
+def _checked(where: str, claim: Claim) -> Finding | None:
+    if (value := evaluate(claim.expression)) is None:
+        return None
+    digits = claim.printed.lstrip("-").replace(",", "")
     zeros = len(digits) - len(digits.rstrip("0")) if digits.isdigit() else 0
-    rounded = 10**zeros if zeros > MOST_ZEROS else 1
-    return abs(_value(printed) - computed) - _half_unit(printed) * rounded
-
-
-def _finding(where: str, claim: Claim, computed: Fraction, *, is_sure: bool) -> Finding:
-    expected = _like(claim.printed, computed) + claim.unit
+    rounding = _half_unit(claim.printed) * (10**zeros if zeros > MOST_ZEROS else 1)
+    # A share in percent is a hundredfold, unless the expression says so itself.
+    factors: tuple[int, ...] = (100,) if claim.unit else (1,)
+    if claim.unit and _HUNDRED.search(claim.expression):
+        factors = (100, 1)
+    off, factor = min(
+        (abs(_value(claim.printed) - value * factor) - rounding, factor) for factor in factors
+    )
+    if off <= 0:
+        return None
+    is_sure = off > _uncertainty(claim.expression, value) * factor
+    found = f"{claim.printed}{claim.unit}"
+    expected = _like(claim.printed, value * factor) + claim.unit
     why = "" if is_sure else ", unless its numbers were rounded first"
     return Finding(
         rule=NAME,
         severity=Severity.ERROR if is_sure else Severity.INFO,
         fields=(claim.label,) if claim.label else (),
         expected=expected,
-        found=claim.printed + claim.unit,
-        message=f"{claim.expression} is {expected}, not {claim.printed}{claim.unit}{why}",
+        found=found,
+        message=f"{claim.expression} is {expected}, not {found}{why}",
         suggestion=f"write {expected}",
         model=None,
         system=None,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from perfdb import catalog, metrics
+from perfdb import catalog
 from perfdb.audit.interval import Interval, exactly, figure, within
 from perfdb.catalog import Peak
 from perfdb.record import NoteCode, Result
@@ -17,6 +17,8 @@ from perfdb.record import NoteCode, Result
 FIGURES: Final = (
     "step_time_s", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu",
 )  # fmt: skip
+RATES: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
+"""Columns that are next to one another, and may be exchanged."""
 TOTAL: Final = "tokens_per_sec"
 """The tokens/s of all GPUs together, which follow from the other figures."""
 SPLITS: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel")
@@ -49,10 +51,8 @@ def data_parallel(row: Result) -> int | None:
     """DP by the layout; as printed where the layout is unknown; None where it is not whole."""
     if not has_layout(row):
         return row.data_parallel
-    if row.num_gpus % model_parallel(row):
-        return None
-    sizes = (size(row, field) for field in SPLITS)
-    return metrics.data_parallel(row.num_gpus, *sizes)
+    ranks, rest = divmod(row.num_gpus, model_parallel(row))
+    return None if rest else ranks
 
 
 def stage_gpus(row: Result) -> int:
@@ -83,17 +83,22 @@ def tokens(row: Result) -> Interval | None:
 
     Where these two agree, by the one that is printed more exactly; else by the step time.
     """
-    printed, by_step_time = figure(row, "tokens_per_sec_per_gpu"), tokens_by_step_time(row)
-    total = _tokens_by_total(row)
-    if by_step_time and total and by_step_time.with_cut().agrees(total.with_cut()):
-        return printed or min(by_step_time, total, key=lambda one: one.uncertainty)
-    return printed or by_step_time or total
+    printed, by_step_time, by_total = _rates(row)
+    if by_step_time and by_total and by_step_time.with_cut().agrees(by_total.with_cut()):
+        return printed or min(by_step_time, by_total, key=lambda one: one.uncertainty)
+    return printed or by_step_time or by_total
 
 
 def speeds(row: Result) -> list[Interval]:
     """Tokens/s/GPU by each of the figures that give them."""
-    printed = figure(row, "tokens_per_sec_per_gpu")
-    return [one for one in (printed, tokens_by_step_time(row), _tokens_by_total(row)) if one]
+    return [one for one in _rates(row) if one]
+
+
+def _rates(row: Result) -> tuple[Interval | None, Interval | None, Interval | None]:
+    """Tokens/s/GPU as printed, by the step time, and by the total of all GPUs."""
+    total = figure(row, TOTAL)
+    by_total = total.over(row.num_gpus) if total else None
+    return figure(row, "tokens_per_sec_per_gpu"), tokens_by_step_time(row), by_total
 
 
 def totals(row: Result) -> dict[str, Interval]:
@@ -101,13 +106,7 @@ def totals(row: Result) -> dict[str, Interval]:
     rate, step_time = figure(row, "tokens_per_sec_per_gpu"), figure(row, "step_time_s")
     work = row.global_batch_size * row.sequence_length
     by_rate = {"tokens_per_sec_per_gpu": rate.or_cut().times(row.num_gpus)} if rate else {}
-    by_time = {"step_time_s": step_time.or_cut().under(work)} if step_time else {}
-    return by_rate | by_time
-
-
-def _tokens_by_total(row: Result) -> Interval | None:
-    total = figure(row, TOTAL)
-    return total.over(row.num_gpus) if total else None
+    return by_rate | ({"step_time_s": step_time.or_cut().under(work)} if step_time else {})
 
 
 def tokens_by_step_time(row: Result) -> Interval | None:
@@ -126,9 +125,8 @@ def tokens_per_gpu(row: Result) -> float:
 
 def tflops(row: Result) -> Interval | None:
     """Model TFLOP/s/GPU as printed, else MFU × peak."""
-    printed, mfu, peak = (
-        figure(row, "model_tflops_per_sec_per_gpu"), figure(row, "mfu"), peak_tflops(row),
-    )  # fmt: skip
+    mfu, peak = figure(row, "mfu"), peak_tflops(row)
+    printed = figure(row, "model_tflops_per_sec_per_gpu")
     return printed or (mfu.times(peak) if mfu and peak else None)
 
 
@@ -147,23 +145,21 @@ def limit_tflops(row: Result) -> float | None:
 
 
 def peaks(row: Result) -> Mapping[str, Peak]:
-    """The dense peaks of a row's system by their precision; none where it is not known."""
+    """The dense peaks of a row's system by precision; none where the system is not known."""
     system = catalog.systems().get(row.system)
     return system.peaks if system else {}
 
 
 def reader(rows: Sequence[Result]) -> Tokens:
     """How exactly the rows of a release give tokens/s: by their digits, or by whole samples/s."""
-    return _coarse_tokens if whole_samples(rows) else tokens
 
+    def coarse(row: Result) -> Interval | None:
+        if (known := tokens(row)) is None:
+            return None
+        half_sample = row.sequence_length / row.num_gpus / 2
+        return within(known.value, max(half_sample, known.high - known.value))
 
-def _coarse_tokens(row: Result) -> Interval | None:
-    """Tokens/s/GPU that were computed from a rounded number of samples per second."""
-    known = tokens(row)
-    if known is None:
-        return None
-    half_sample = row.sequence_length / row.num_gpus / 2
-    return within(known.value, max(half_sample, known.high - known.value))
+    return coarse if whole_samples(rows) else tokens
 
 
 def whole_samples(rows: Sequence[Result]) -> bool:
@@ -176,12 +172,8 @@ def whole_samples(rows: Sequence[Result]) -> bool:
     chances = [(one.high - one.low) * row.num_gpus / row.sequence_length for row, one in printed]
     if len(printed) < FEWEST_WHOLE or prod(min(chance, 1) for chance in chances) > _COINCIDENCE:
         return False
-    return all(_is_whole(row, one) for row, one in printed)
-
-
-def _is_whole(row: Result, rate: Interval) -> bool:
-    per_sample = row.sequence_length / row.num_gpus
-    return rate.agrees(exactly(round(rate.value / per_sample) * per_sample))
+    samples = [(row.sequence_length / row.num_gpus, one) for row, one in printed]
+    return all(one.agrees(exactly(round(one.value / part) * part)) for part, one in samples)
 
 
 def layout_fits(row: Result) -> bool | None:
@@ -196,7 +188,7 @@ def layout_fits(row: Result) -> bool | None:
 
 
 def virtual_pipeline_fits(row: Result) -> bool:
-    """VP above 1 has PP above 1 and layers for its stages; those of an unknown model are enough."""
+    """VP above 1 needs PP above 1, and a layer for each part of a model that is known."""
     parts, stages = size(row, "virtual_pipeline"), size(row, "pipeline_parallel")
     model = catalog.models().get(row.model)
     enough = not model or stages * parts <= model.num_layers + EXTRA_LAYERS
@@ -204,7 +196,7 @@ def virtual_pipeline_fits(row: Result) -> bool:
 
 
 def batches_fit(row: Result) -> bool | None:
-    """GBS = MBS × DP × GA; of LBS where there is one, which MBS divides."""
+    """GBS = MBS × DP × GA; LBS, where there is one, in place of MBS, which divides it."""
     samples, ranks = batch(row), data_parallel(row)
     if not samples or not ranks:
         return None
@@ -214,7 +206,7 @@ def batches_fit(row: Result) -> bool | None:
 
 
 def throughput_fits(row: Result) -> bool | None:
-    """Tokens/s/GPU × GPUs × step time = GBS × sequence length; None of uneven steps."""
+    """Tokens/s/GPU × GPUs × step time = GBS × sequence length; None for steps of other tokens."""
     rate, step_time = figure(row, "tokens_per_sec_per_gpu"), figure(row, "step_time_s")
     if not rate or not step_time or row.has_note(NoteCode.VARIABLE_LENGTH_STEPS):
         return None
@@ -222,7 +214,7 @@ def throughput_fits(row: Result) -> bool | None:
 
 
 def total_fits(row: Result) -> bool | None:
-    """The tokens/s of all GPUs are those that the figures of one and the step time give."""
+    """The tokens/s of all GPUs are those that the figures of one GPU and the step time give."""
     total, ways = figure(row, TOTAL), totals(row).values()
     return all(total.or_cut().agrees(way) for way in ways) if total and ways else None
 

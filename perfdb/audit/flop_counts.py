@@ -14,6 +14,7 @@ from perfdb.record import Result, Task
 
 Counted = tuple[Result, Interval]
 """A row and its GFLOP per token."""
+Work = tuple[str, str, str, int, str]
 
 
 def counted(rows: Sequence[Result], tokens: Tokens) -> list[Counted]:
@@ -22,27 +23,26 @@ def counted(rows: Sequence[Result], tokens: Tokens) -> list[Counted]:
     return [(row, work.times(1000).over(speed)) for row, work, speed in rates if work and speed]
 
 
-def work(row: Result) -> tuple[str, str, str, int, str]:
+def work(row: Result) -> Work:
     """What decides the FLOPs of a token: rows that share it must count the same."""
     return (row.model, row.qualifiers, row.task, row.sequence_length, row.variant or "")
 
 
 def by_work(rows: Sequence[Counted]) -> Iterable[Sequence[Counted]]:
-    """The rows that must count the same FLOPs, together and in the order of their lines."""
+    """The rows that must count the same FLOPs, in the order of their lines."""
     ordered = sorted(rows, key=lambda one: (work(one[0]), one[0].source_line or 0))
     return grouped(ordered, lambda one: work(one[0])).values()
 
 
 def consensus(group: Sequence[Counted]) -> list[Counted]:
     """The rows that most of a group agree with; by the formula where there is no majority."""
-    majority = agreeing([one for _, one in group])
-    if majority:
-        return [group[place] for place in sorted(majority)]
-    return [(row, one) for row, one in group if explaining(row, one)]
+    if majority := agreeing([count for _, count in group]):
+        return [group[place] for place in majority]
+    return [(row, count) for row, count in group if explaining(row, count)]
 
 
 def outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Counted]:
-    """The rows that cannot count what all of those which agree can count together.
+    """The rows that cannot count what all rows that agree can count together.
 
     A row that is printed coarsely agrees with many numbers, and excuses none of them.
     """
@@ -61,8 +61,8 @@ def explaining(row: Result, count: Interval) -> list[Convention]:
 def by_formula(row: Result, convention: Convention) -> Interval | None:
     """GFLOP per token by a formula, within 0.1 % for a vocabulary that is padded otherwise.
 
-    One that leaves out attention between packed examples leaves it out within them too, where it
-    is short: 1.5 % more.
+    A convention that leaves out attention between packed examples leaves it out within them too,
+    where it is short: 1.5 % more.
     """
     value = formula(row, convention)
     more = 0.015 if convention.packed_fine_tuning and row.task != "pretrain" else 0.0
@@ -89,9 +89,7 @@ def formula(row: Result, convention: Convention) -> float | None:
 @cache
 def _formula(name: str, sequence_length: int, task: Task, convention: Convention) -> float | None:
     model = catalog.models().get(name)
-    if model is None:
-        return None
-    per_token = flops.flops_per_token(model, sequence_length, convention, task)
+    per_token = model and flops.flops_per_token(model, sequence_length, convention, task)
     return per_token / 1e9 if per_token else None
 
 
@@ -116,8 +114,7 @@ def per_token(row: Result, rows: Sequence[Counted], usual: Convention | None) ->
     `usual` is the release's convention.
     """
     peers = [one for one in rows if work(one[0]) == work(row) and one[0] is not row]
-    agreed = [count.value for _, count in consensus(peers)]
-    if agreed:
+    if agreed := [count.value for _, count in consensus(peers)]:
         return median(agreed)
     return formula(row, usual) if usual else None
 
@@ -130,7 +127,7 @@ def together(counts: Sequence[Interval]) -> Interval:
 
 
 def fits(row: Result, tokens: Interval | None, expected: Interval | None) -> bool | None:
-    """TFLOP/s ÷ tokens/s are the GFLOP per token that are expected, ÷ 1000."""
+    """Whether TFLOP/s ÷ tokens/s is the expected GFLOP per token ÷ 1000."""
     achieved = tflops(row)
     if not achieved or not tokens or not expected:
         return None
@@ -138,7 +135,7 @@ def fits(row: Result, tokens: Interval | None, expected: Interval | None) -> boo
 
 
 def peak_fits(row: Result, tokens: Interval | None) -> bool:
-    """No rate is above the dense peak, nor what tokens/s come to by the least that counts."""
+    """Whether no rate is above the dense peak, nor what tokens/s come to at the least."""
     limit, achieved = limit_tflops(row), tflops(row)
     computed = [one for one in (achieved, implied_tflops(row, tokens)) if one and limit]
     return (row.mfu or 0) <= 1 and all(one.low <= (limit or 0) for one in computed)

@@ -20,25 +20,25 @@ COARSEST: Final[Mapping[str, float]] = {"mfu": 0.01}
 _NUMBER = re.compile(rf"{NUMBER}(?![\w⁰¹²³⁴-⁹]|[.,]\d)")
 _SCALES: Final[Mapping[str, tuple[float, ...]]] = {"mfu": (1, 0.01), "step_time_s": (1, 0.001)}
 """What the number of a cell is multiplied by when it is read: percent, milliseconds."""
-_DUST = 1e-9
-"""What floating-point arithmetic may add; two intervals that touch agree."""
+_ROUNDOFF = 1e-9
+"""The relative error that floating-point arithmetic may add; two intervals that touch agree."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A positive number and the bounds that it lies in."""
+    """A positive number and its bounds."""
 
     value: float
     low: float
     high: float
 
     def times(self, other: "Interval | float") -> "Interval":
-        """The product, with the bounds it can have."""
+        """The product and its bounds."""
         by = other if isinstance(other, Interval) else exactly(other)
         return Interval(self.value * by.value, self.low * by.low, self.high * by.high)
 
     def over(self, other: "Interval | float") -> "Interval":
-        """The quotient, with the bounds it can have."""
+        """The quotient and its bounds."""
         by = other if isinstance(other, Interval) else exactly(other)
         return Interval(self.value / by.value, self.low / by.high, self.high / by.low)
 
@@ -48,31 +48,35 @@ class Interval:
 
     def agrees(self, other: "Interval") -> bool:
         """Whether both can be the same number."""
-        return self.low <= _upper(other) and other.low <= _upper(self)
+        return self.low <= other.upper and other.low <= self.upper
 
     def or_cut(self) -> "Interval":
-        """With room for a number whose last digits were cut off instead of rounded."""
+        """Room for a printed number whose last digits were cut off instead of rounded."""
         return Interval(self.value, self.low, self.high + (self.high - self.value))
 
     def with_cut(self) -> "Interval":
-        """With room for digits that were cut off any of the numbers that it was computed from."""
+        """Room for digits that were cut off any of the numbers that it was computed from."""
         return Interval(self.value, 2 * self.low - self.value, 2 * self.high - self.value)
 
     @property
+    def upper(self) -> float:
+        """The upper bound with the roundoff of floating-point arithmetic."""
+        return self.high * (1 + _ROUNDOFF)
+
+    @property
     def uncertainty(self) -> float:
-        """The width of the bounds, as a share of the number."""
+        """The width of the bounds as a share of the number."""
         return (self.high - self.low) / self.value
 
     def __str__(self) -> str:
         """'481.5 (481.4 to 481.7)'; the number alone where it is exact."""
-        if self.high - self.low <= _DUST * self.value:
+        if self.high - self.low <= _ROUNDOFF * self.value:
             return significant(self.value, 6)
-        digits = next((n for n in range(4, 9) if len(set(self._texts(n))) == 3), 9)
-        low, value, high = self._texts(digits)
+        for digits in range(4, 10):
+            low, value, high = (significant(n, digits) for n in (self.low, self.value, self.high))
+            if len({low, value, high}) == 3:
+                break
         return f"{value} ({low} to {high})"
-
-    def _texts(self, figures: int) -> list[str]:
-        return [significant(n, figures) for n in (self.low, self.value, self.high)]
 
 
 def exactly(value: float) -> Interval:
@@ -81,42 +85,32 @@ def exactly(value: float) -> Interval:
 
 
 def within(value: float, half_unit: float) -> Interval:
-    """A printed number; half a unit in its last place either way."""
+    """A printed number, half a unit in its last place either way."""
     return Interval(value, value - half_unit, value + half_unit)
 
 
 def shared(intervals: Sequence[Interval]) -> Interval | None:
-    """The numbers that lie in all of several intervals; None where they have none in common."""
-    low, high = max(one.low for one in intervals), min(map(_upper, intervals))
+    """The numbers that lie in every interval; None where there are none."""
+    low, high = max(one.low for one in intervals), min(one.upper for one in intervals)
     return Interval((low + high) / 2, low, high) if low <= high else None
 
 
-def agreeing(intervals: Sequence[Interval]) -> frozenset[int]:
-    """The places of the largest group that can all be the same number.
+def agreeing(intervals: Sequence[Interval]) -> list[int]:
+    """The indexes of the largest group that can all be the same number.
 
     Empty where no group is larger than half of them.
     """
-    lows, highs = sorted(one.low for one in intervals), sorted(map(_upper, intervals))
+    lows, highs = sorted(one.low for one in intervals), sorted(one.upper for one in intervals)
     covered = [bisect_right(lows, point) - bisect_left(highs, point) for point in lows]
     if max(covered, default=0) * 2 <= len(intervals):
-        return frozenset()
+        return []
     point = lows[covered.index(max(covered))]
-    holding = (one.low <= point <= _upper(one) for one in intervals)
-    return frozenset(place for place, holds in enumerate(holding) if holds)
-
-
-def _upper(one: Interval) -> float:
-    return one.high * (1 + _DUST)
-
-
-def cell(row: Result, field: str) -> str | None:
-    """The text of the cell that a figure was read from; None where there was none."""
-    return row.printed.get(field)
+    return [place for place, one in enumerate(intervals) if one.low <= point <= one.upper]
 
 
 def shown(row: Result, names: Sequence[str]) -> str:
-    """'tokens/s/GPU 12,040, MFU 28%': figures that a row has, as printed."""
-    texts = ((name, cell(row, name) or f"{row.figure(name):g}") for name in names)
+    """'tokens/s/GPU 12,040, MFU 28%': figures of a row, as printed."""
+    texts = ((name, row.printed.get(name) or f"{row.figure(name):g}") for name in names)
     return ", ".join(f"{fields.short(name)} {text}" for name, text in texts)
 
 
@@ -127,13 +121,14 @@ def figure(row: Result, field: str) -> Interval | None:
         return None
     if row.is_measured:
         return exactly(value)
-    return within(value, half_unit(value, field, cell(row, field)))
+    return within(value, half_unit(value, field, row.printed.get(field)))
 
 
 def number(text: str) -> Interval | None:
     """The first number of a text, with its rounding; None where there is none above 0.
 
-    One that letters follow, as in 1.2K, is none: it may be scaled. A raised digit is a mark.
+    A number before letters, such as 1.2K, does not count: it may be scaled. A raised digit is a
+    footnote mark.
     """
     found = _NUMBER.search(text)
     value = ungrouped(found[1]) if found else 0.0
@@ -141,9 +136,9 @@ def number(text: str) -> Interval | None:
 
 
 def half_unit(value: float, field: str, printed: str | None) -> float:
-    """Half a unit in the last place of a figure as its cell prints it.
+    """Half a unit in the last place of a figure, as its cell prints it.
 
-    By the shortest spelling where it does not.
+    Where the cell does not print it, by the shortest spelling of the figure.
     """
     for text in _NUMBER.findall(printed or ""):
         for scale in _SCALES.get(field, (1,)):

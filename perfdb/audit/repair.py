@@ -9,7 +9,7 @@ from typing import Final
 from perfdb import catalog, fields
 from perfdb.audit import equations, flop_counts
 from perfdb.audit.base import ReleaseRows
-from perfdb.audit.equations import FIGURES, SPLITS, TOTAL
+from perfdb.audit.equations import FIGURES, RATES, SPLITS, TOTAL
 from perfdb.audit.interval import Interval, shared
 from perfdb.catalog import titles
 from perfdb.record import Result
@@ -24,9 +24,7 @@ Value = int | float | str
 LENGTHS: Final = tuple(2**power for power in range(9, 21))
 """Sequence lengths that are usual."""
 FEW = 8
-"""Whole numbers of which the one that most twos divide is usual; of more nobody knows."""
-RATES: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
-"""Columns that are next to one another, and may be exchanged."""
+"""Of at most so many whole numbers the roundest in binary is the usual one."""
 _FIGURES: Final = (RATES[0], TOTAL, "step_time_s", RATES[1], "mfu")
 _ORDER: Final = (
     "data_parallel", "gradient_accumulation", "micro_batch_size", "local_batch_size",
@@ -83,16 +81,21 @@ def changes(
 ) -> list[RepairChange]:
     """The changes that repair an equation of a row and break none, those that leave least wrong.
 
-    `expected` is by default what the release counts. No change is to a figure above the dense
-    peak. Where two figures are exchanged, that alone.
+    `expected` is by default what the release counts. No change makes a figure exceed the dense
+    peak. An exchange of two figures, where it helps, comes alone.
     """
     count = expected or (lambda other: release.expected(other, row))
     holds = _equations(release, count)
-    before = _wrong(row, holds)
+
+    def wrong(one: Result) -> frozenset[str]:
+        """An equation that cannot be checked is no better than a wrong one."""
+        return frozenset(name for name, holds_for in holds.items() if not holds_for(one))
+
+    before = wrong(row)
     found: list[tuple[int, RepairChange]] = []
     for change in _candidates(row, release, count(row)) if equation in before else ():
         other = replace(row, **change.values)  # type: ignore[arg-type]  # by the names of fields
-        left = _wrong(other, holds) if holds[equation](other) else before
+        left = wrong(other) if holds[equation](other) else before
         too_fast = "peak" in left and not {*FIGURES, TOTAL}.isdisjoint(change.values)
         if left < before and not too_fast:
             found.append((len(left), change))
@@ -102,7 +105,7 @@ def changes(
 
 
 def _equations(release: ReleaseRows, count: Expected) -> dict[str, Equation]:
-    """Whether each equation of a row holds, by the rule that looks at it."""
+    """The equations of a row, by the rule that checks them."""
     return {
         "data_parallel": equations.layout_fits,
         "virtual_pipeline": equations.virtual_pipeline_fits,
@@ -115,23 +118,18 @@ def _equations(release: ReleaseRows, count: Expected) -> dict[str, Equation]:
     }
 
 
-def _wrong(row: Result, holds: Mapping[str, Equation]) -> frozenset[str]:
-    """The equations that do not hold; one that cannot be checked is no better than a wrong one."""
-    return frozenset(name for name, equation in holds.items() if not equation(row))
-
-
 def _candidates(
     row: Result, release: ReleaseRows, per_token: Interval | None
 ) -> Iterator[RepairChange]:
-    """Changes that one equation or another gives; the others may break by them."""
+    """Changes that one equation or another gives; they may break the others."""
     for field in _FIGURES:
         if row.figure(field) and (value := _figure(row, field, per_token)):
             yield RepairChange({field: value})
     first, second = (row.figure(field) for field in RATES)
     if first and second:
         yield RepairChange({RATES[0]: second, RATES[1]: first})
-    lengths = sorted({*LENGTHS, *release.lengths(row.model)})
-    of_length = (("sequence_length", length) for length in lengths)
+    lengths = {one.sequence_length for one in release.rows if one.model == row.model}
+    of_length = (("sequence_length", length) for length in (*LENGTHS, *lengths))
     sizes = {*_sizes(row), *_by_rates(row, per_token), *of_length}
     for field, size in sorted(sizes, key=lambda one: (_ORDER.index(one[0]), one[1])):
         if size >= 1 and row.value(field) is not None:
@@ -150,7 +148,7 @@ def _precisions(row: Result, release: ReleaseRows) -> Iterator[str]:
 
 
 def _figure(row: Result, field: str, per_token: Interval | None) -> float | None:
-    """The value of a figure by the others: the one that is known best, within all if it can be."""
+    """A figure by the others: the one that is known best, within all of them if it can be."""
     bare = replace(row, **{field: None})  # type: ignore[arg-type]  # a figure may be unknown
     tokens, work = equations.speeds(bare), equations.tflops(bare)
     if field in ("model_tflops_per_sec_per_gpu", "mfu"):
@@ -158,7 +156,11 @@ def _figure(row: Result, field: str, per_token: Interval | None) -> float | None
         peak = equations.peak_tflops(row) if field == "mfu" else 1.0
         known = [one.over(peak) for one in (*by_tokens, work) if one and peak]
     else:
-        known = [_of_all(row, field, one) for one in (*tokens, *_by_work(bare, per_token))]
+        rates = (*tokens, *_by_work(bare, per_token))
+        if field == "step_time_s":
+            known = [one.under(equations.tokens_per_gpu(row)) for one in rates]
+        else:
+            known = [one.times(row.num_gpus if field == TOTAL else 1) for one in rates]
     if not known:
         return None
     best = min(known, key=lambda one: one.uncertainty)
@@ -166,11 +168,10 @@ def _figure(row: Result, field: str, per_token: Interval | None) -> float | None
     return min(max(best.value, common.low), common.high)
 
 
-def _of_all(row: Result, field: str, tokens: Interval) -> Interval:
-    """What tokens/s/GPU make of a figure of the tokens: itself, the total, the step time."""
-    if field == "step_time_s":
-        return tokens.under(equations.tokens_per_gpu(row))
-    return tokens.times(row.num_gpus if field == TOTAL else 1)
+def _by_work(row: Result, per_token: Interval | None) -> list[Interval]:
+    """Tokens/s/GPU by the TFLOP/s, where both they and the GFLOP per token are known."""
+    work = equations.tflops(row)
+    return [work.times(1000).over(per_token)] if work and per_token else []
 
 
 def _sizes(row: Result) -> Iterator[tuple[str, int]]:
@@ -195,27 +196,20 @@ def _sizes(row: Result) -> Iterator[tuple[str, int]]:
 
 
 def _by_rates(row: Result, per_token: Interval | None) -> Iterator[tuple[str, int]]:
-    """GBS and GPUs with which two rates may agree, where few whole numbers make them."""
-    known = [*equations.speeds(row), *_by_work(row, per_token)]
-    samples = (equations.batch(row) or 1) * (equations.data_parallel(row) or 1)
-    for one, other in permutations(known, 2):
-        factor = one.over(other)
-        yield from _whole("global_batch_size", factor.times(row.global_batch_size), samples)
-        num_gpus = factor.times(row.num_gpus)
-        yield from _whole("num_gpus", num_gpus, _unit(row, num_gpus))
+    """GBS and GPUs with which two rates may agree, where few whole numbers make them.
 
-
-def _by_work(row: Result, per_token: Interval | None) -> list[Interval]:
-    """Tokens/s/GPU by the TFLOP/s, where both they and the GFLOP per token are known."""
-    work = equations.tflops(row)
-    return [work.times(1000).over(per_token)] if work and per_token else []
-
-
-def _unit(row: Result, num_gpus: Interval) -> int:
-    """What GPUs come in: whole copies of the model, and above one node whole nodes."""
+    GPUs come in whole copies of the model, and above one node in whole nodes.
+    """
     system, product = catalog.systems().get(row.system), equations.model_parallel(row)
     node = (system and system.gpus_per_node) or 1
-    return lcm(product, node) if num_gpus.high > node else product
+    samples = (equations.batch(row) or 1) * (equations.data_parallel(row) or 1)
+    known = [*equations.speeds(row), *_by_work(row, per_token)]
+    for one, other in permutations(known, 2):
+        factor = one.over(other)
+        gpus = factor.times(row.num_gpus)
+        unit = lcm(product, node) if gpus.high > node else product
+        yield from _whole("global_batch_size", factor.times(row.global_batch_size), samples)
+        yield from _whole("num_gpus", gpus, unit)
 
 
 def _whole(field: str, size: Interval, unit: int) -> list[tuple[str, int]]:

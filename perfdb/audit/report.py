@@ -1,7 +1,7 @@
 """Findings as they are shown: in order, in words, as JSON, as a Markdown table, and as SARIF."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from perfdb import __version__
@@ -16,13 +16,12 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The gravest first, then by source and line, then by rule."""
-    return tuple(sorted(findings, key=lambda finding: tuple(_order(finding))))
 
+    def key(it: Finding) -> tuple[int, str, int, str, str]:
+        grave = list(Severity).index(it.severity)
+        return grave, it.source or "", it.source_line or 0, it.rule, it.message
 
-def _order(finding: Finding) -> Iterator[tuple[int, str]]:
-    yield (list(Severity).index(finding.severity), finding.source or "")
-    yield (finding.source_line or 0, finding.rule)
-    yield (0, finding.message)
+    return tuple(sorted(findings, key=key))
 
 
 def objects(findings: Iterable[Finding]) -> list[Fields]:
@@ -37,7 +36,7 @@ def place(finding: Finding) -> str:
 
 
 def subject(finding: Finding) -> str:
-    """'Mixtral 8x22B on DGX-H100, nemo 25.04'; empty for a document's own."""
+    """'Mixtral 8x22B on DGX-H100, nemo 25.04'; empty for a finding in a document."""
     if finding.model is None or finding.system is None:
         return ""
     release = f"{finding.framework} {finding.release or UNATTRIBUTED}"
@@ -52,7 +51,7 @@ def sentence(finding: Finding) -> str:
 
 
 def counts(findings: Iterable[Finding]) -> str:
-    """'2 errors, 1 info, 3 explained': how many there are of each kind; empty where none is."""
+    """'2 errors, 1 info, 3 explained': how many there are of each kind; empty without findings."""
     found = Counter(it.kind for it in findings)
     plural = {kind: "s" for kind in ("error", "warning") if found[kind] > 1}
     kinds = (*(severity.value for severity in Severity), "explained")
@@ -61,16 +60,11 @@ def counts(findings: Iterable[Finding]) -> str:
 
 def markdown(findings: Sequence[Finding]) -> str:
     """A table to paste into a page or an issue."""
-    columns = ("Severity", "Rule", "Result", "Finding", "Source")
-    lines = [_line(columns), _line("---" for _ in columns)]
-    for it in findings:
-        lines.append(_line((it.kind, f"`{it.rule}`", subject(it), sentence(it), place(it))))
-    return "\n".join(lines)
-
-
-def _line(cells: Iterable[str]) -> str:
-    escaped = (cell.replace("|", "\\|").replace("\n", " ") or UNKNOWN for cell in cells)
-    return f"| {' | '.join(escaped)} |"
+    rows: list[tuple[str, ...]] = [("Severity", "Rule", "Result", "Finding", "Source")]
+    rows += [("---",) * 5]
+    rows += [(it.kind, f"`{it.rule}`", subject(it), sentence(it), place(it)) for it in findings]
+    escaped = [[c.replace("|", "\\|").replace("\n", " ") or UNKNOWN for c in row] for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
 
 
 def sarif(findings: Sequence[Finding], rules: Mapping[str, str]) -> Fields:
@@ -86,23 +80,15 @@ def sarif(findings: Sequence[Finding], rules: Mapping[str, str]) -> Fields:
 
 
 def _sarif_result(finding: Finding) -> Fields:
-    about = subject(finding)
-    text = f"{about}: {sentence(finding)}" if about else sentence(finding)
-    result: Fields = {
-        "ruleId": finding.rule,
-        "level": _LEVELS[finding.severity],
-        "message": {"text": text},
-    }
+    text = ": ".join(filter(None, (subject(finding), sentence(finding))))
+    level = _LEVELS[finding.severity]
+    result: Fields = {"ruleId": finding.rule, "level": level, "message": {"text": text}}
     if finding.source:
-        result["locations"] = [{"physicalLocation": _location(finding)}]
+        uri = quote(finding.source, errors="surrogateescape")
+        location: Fields = {"artifactLocation": {"uri": uri}}
+        if finding.source_line:
+            location["region"] = {"startLine": finding.source_line}
+        result["locations"] = [{"physicalLocation": location}]
     if finding.acknowledged:
         result["suppressions"] = [{"kind": "external", "justification": finding.acknowledged}]
     return result
-
-
-def _location(finding: Finding) -> Fields:
-    uri = quote(finding.source or "", errors="surrogateescape")
-    location: Fields = {"artifactLocation": {"uri": uri}}
-    if finding.source_line:
-        location["region"] = {"startLine": finding.source_line}
-    return location

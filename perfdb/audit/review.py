@@ -21,9 +21,10 @@ _NUMBER = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
 class Acknowledgement(Frozen):
-    """One entry: which findings are accepted, why, by whom and when. None: whichever it is.
+    """One entry: which findings are accepted, why, by whom and when.
 
-    `results`: of how many results it was reviewed; where more match, it accepts none.
+    A field that is None matches every finding. `results` is the number of results that were
+    reviewed; an entry that matches more accepts none.
     """
 
     rule: Text
@@ -81,14 +82,19 @@ class Entry:
     line: int | None
 
     def problem(self, message: str, remedy: str, field: str | None = None) -> Diagnostic:
-        """What is wrong with it."""
+        """A diagnostic at its place."""
         return Diagnostic(self.where, message, field=field, line=self.line, remedy=remedy)
+
+    def num_results(self, findings: Iterable[Finding]) -> int:
+        """How many results have findings that it covers."""
+        covered = (one for one in findings if self.it.covers(one))
+        return len({(one.source, one.source_line, one.result_id) for one in covered})
 
 
 def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
     """The findings that a reviewed file accepts, by default the project's; none without a file.
 
-    Raises InputError with all that is wrong with it.
+    Raises InputError with everything that is wrong with it.
     """
     path = reviewed or REVIEWED
     if not path.is_file():
@@ -101,10 +107,12 @@ def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
 
 
 def entries(where: str, text: str) -> tuple[Entry, ...]:
-    """The entries of a file's text, a YAML list; none of one with nothing but comments.
+    """The entries of a file's text, a YAML list; none where it has nothing but comments.
 
-    Raises InputError with all that is wrong.
+    Raises InputError with everything that is wrong.
     """
+    from perfdb.audit.check import RULES  # noqa: PLC0415  a site without entries needs none
+
     if all(line.lstrip().startswith("#") or not line.strip() for line in text.splitlines()):
         return ()
     parsed = yamlfile.parse(where, text)
@@ -115,11 +123,11 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
     read = yamlfile.validate(document, Acknowledgements)
     if isinstance(read, list):
         raise InputError(read)
-    found = [
+    found = tuple(
         Entry(it, where, document.line((ENTRY, place)))
         for place, it in enumerate(read.acknowledged)
-    ]
-    rules = _rules()
+    )
+    rules = (*RULES, documents.NAME)
     unknown = [
         one.problem(f"no rule {one.it.rule!r}", suggestion(one.it.rule, rules), "rule")
         for one in found
@@ -127,70 +135,54 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
     ]
     if unknown:
         raise InputError(unknown)
-    return tuple(found)
-
-
-def _rules() -> Sequence[str]:
-    from perfdb.audit.check import RULES  # noqa: PLC0415  a site without entries needs none
-
-    return (*RULES, documents.NAME)
+    return found
 
 
 def explained(findings: Iterable[Finding], known: Sequence[Entry]) -> tuple[Finding, ...]:
-    """The findings, each with the words of the first entry that accepts it."""
+    """The findings, each with the words of the first entry that accepts it.
+
+    The words are 'the page swaps the columns (A. Person, 2026-01-31)'.
+    """
     every = tuple(findings)
-    valid = [entry.it for entry in known if _num_results(entry, every) <= entry.it.results]
-    return tuple(_explained(finding, valid) for finding in every)
+    valid = [one.it for one in known if one.num_results(every) <= one.it.results]
 
+    def with_reason(finding: Finding) -> Finding:
+        words = (f"{it.reason} ({it.by}, {it.date})" for it in valid if it.covers(finding))
+        reason = next(words, None)
+        return finding.model_copy(update={"acknowledged": reason}) if reason else finding
 
-def _explained(finding: Finding, valid: Sequence[Acknowledgement]) -> Finding:
-    """With 'the page swaps the columns (A. Person, 2026-01-31)'."""
-    words = (f"{it.reason} ({it.by}, {it.date})" for it in valid if it.covers(finding))
-    reason = next(words, None)
-    return finding.model_copy(update={"acknowledged": reason}) if reason else finding
-
-
-def _num_results(entry: Entry, findings: Iterable[Finding]) -> int:
-    """How many results have findings that an entry is for."""
-    covered = (one for one in findings if entry.it.covers(one))
-    return len({(one.source, one.source_line, one.result_id) for one in covered})
+    return tuple(map(with_reason, every))
 
 
 def exceeded(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Diagnostic, ...]:
-    """The entries that are for more results than they were reviewed for, and accept none."""
-    counted = [(entry, _num_results(entry, findings)) for entry in known]
+    """The entries that match more results than were reviewed, and accept none."""
     return tuple(
         entry.problem(
             f"accepts nothing: {units.counted(count, 'result')} match, and it was reviewed for "
             f"{entry.it.results}: {entry.it}",
             f"look at each; narrow it by line or found, or write `results: {count}`",
         )
-        for entry, count in counted
-        if count > entry.it.results
+        for entry in known
+        if (count := entry.num_results(findings)) > entry.it.results
     )
 
 
 def unused(findings: Sequence[Finding], known: Iterable[Entry]) -> tuple[Diagnostic, ...]:
-    """The entries that accept nothing: what they were for is mended, or they never matched."""
-    return tuple(
-        entry.problem(
-            f"no finding matches: {entry.it}",
-            _misspelled(entry.it, findings) or "remove the entry if the number was mended",
-        )
-        for entry in known
-        if not any(entry.it.covers(finding) for finding in findings)
-    )
+    """The entries that match no finding: the number was corrected, or they never matched.
 
-
-def _misspelled(it: Acknowledgement, findings: Sequence[Finding]) -> str | None:
-    """What a name that is neither in the catalog nor in a finding may be meant for."""
-    names = (
-        (it.model, {*catalog.models(), *(one.model for one in findings if one.model)}),
-        (it.system, {*catalog.systems(), *(one.system for one in findings if one.system)}),
-    )
-    unknown = [
-        f"no {name!r}: {suggestion(name, known)}"
-        for name, known in names
-        if name and name not in known
-    ]
-    return "; ".join(unknown) or None
+    A name that is neither in the catalog nor in a finding may be misspelled.
+    """
+    models = {*catalog.models(), *(one.model for one in findings if one.model)}
+    systems = {*catalog.systems(), *(one.system for one in findings if one.system)}
+    problems = []
+    for entry in known:
+        if any(entry.it.covers(finding) for finding in findings):
+            continue
+        unknown = [
+            f"no {name!r}: {suggestion(name, names)}"
+            for name, names in ((entry.it.model, models), (entry.it.system, systems))
+            if name and name not in names
+        ]
+        remedy = "; ".join(unknown) or "remove the entry if the number was mended"
+        problems.append(entry.problem(f"no finding matches: {entry.it}", remedy))
+    return tuple(problems)

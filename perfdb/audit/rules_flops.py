@@ -6,11 +6,10 @@ from statistics import median
 
 from perfdb import catalog, flops
 from perfdb.audit import base, equations, flop_counts, repair
-from perfdb.audit.base import ReleaseRows, Rule, identity
-from perfdb.audit.equations import TOTAL
-from perfdb.audit.flop_counts import Counted
+from perfdb.audit.base import ReleaseRows, identity, release_rule, row_rule
+from perfdb.audit.equations import RATES, TOTAL
+from perfdb.audit.flop_counts import Counted, Work
 from perfdb.audit.interval import Interval, figure, shared, shown
-from perfdb.audit.repair import RATES
 from perfdb.catalog import titles
 from perfdb.flops.base import Convention
 from perfdb.groups import grouped
@@ -23,50 +22,57 @@ NEARER = 3
 """and the other one so many times nearer to what the systems' other work makes likely."""
 
 
-def _flops_per_token(release: ReleaseRows) -> Iterator[Finding]:
-    """Rows that count other FLOPs per token than their peers, beyond rounding."""
+@release_rule(
+    "TFLOP/s ÷ tokens/s is the same for a model, task and sequence length across the systems of a "
+    "release"
+)
+def flops_per_token(release: ReleaseRows) -> Iterator[Finding]:
+    """Rows that count other FLOPs per token than their peers, beyond rounding.
+
+    Where nothing determines which of two rows is right, the one that counts more is named.
+    """
     for one, agreed in release.outliers:
-        yield _outlier(one, agreed, release)
+        counts, peers = [each for _, each in agreed], [peer for peer, _ in agreed]
+        right = shared(counts) or min(counts, key=lambda each: each.uncertainty)
+        found = _changes(one[0], one[1].value / right.value, peers, release)
+        yield _other_count(one, right, peers, repair.one_of(found))
     for group in flop_counts.by_work(release.counted):
-        if not flop_counts.consensus(group):
-            yield from _undecided(group)
+        ordered = sorted(group, key=lambda one: one[1].value, reverse=True)
+        (row, count), (other, lowest) = ordered[0], ordered[-1]
+        undecided = not release.agreed[flop_counts.work(row)]
+        if undecided and not count.with_cut().agrees(lowest.with_cut()):
+            finding = _other_count((row, count), lowest, [other])
+            there = _apart(row, [other])[1]
+            yield finding.model_copy(
+                update={
+                    "fields": RATES,
+                    "expected": f"{finding.expected}, as on {there}",
+                    "message": f"{finding.message}; one is wrong",
+                }
+            )
 
 
-def _outlier(one: Counted, agreed: Sequence[Counted], release: ReleaseRows) -> Finding:
+def _other_count(
+    one: Counted, right: Interval, peers: Sequence[Result], suggestion: str | None = None
+) -> Finding:
     row, count = one
-    peers, counts = [peer for peer, _ in agreed], [each for _, each in agreed]
-    expected = shared(counts) or min(counts, key=lambda each: each.uncertainty)
-    factor = count.value / expected.value
+    factor = count.value / right.value
     here, there = _apart(row, peers)
+    times = f"{told_apart(factor, 1, 3)[0]} times as much"
+    if abs(factor / 2 - 1) < 0.02:
+        times += ": tokens/s halved, or TFLOP/s doubled"
+    elif abs(factor * 2 - 1) < 0.02:
+        times += ": tokens/s doubled, or TFLOP/s halved"
     by_mfu = ("tokens_per_sec_per_gpu", "mfu", "precision")
     return Finding(
         **identity("flops_per_token", row),
         severity=base.severity(factor - 1),
         fields=RATES if row.model_tflops_per_sec_per_gpu else by_mfu,
-        expected=f"{expected} GFLOP per token",
+        expected=f"{right} GFLOP per token",
         found=f"{count} GFLOP per token",
-        message=f"{here} counts {significant(count.value)} GFLOP per token, "
-        f"{there} {significant(expected.value)}: {_factor(factor)}",
-        suggestion=repair.one_of(_changes(row, factor, peers, release)),
-    )
-
-
-def _undecided(group: Sequence[Counted]) -> Iterator[Finding]:
-    """Rows that disagree where nothing determines which of them is right."""
-    (row, count), *others = sorted(group, key=lambda one: one[1].value, reverse=True)
-    other, lowest = others[-1] if others else (row, count)
-    if count.with_cut().agrees(lowest.with_cut()):
-        return
-    factor = count.value / lowest.value
-    here, there = _apart(row, [other])
-    yield Finding(
-        **identity("flops_per_token", row),
-        severity=base.severity(factor - 1),
-        fields=RATES,
-        expected=f"{lowest} GFLOP per token, as on {there}",
-        found=f"{count} GFLOP per token",
-        message=f"{here} counts {significant(count.value)} GFLOP per token, "
-        f"{there} {significant(lowest.value)}: {_factor(factor)}; one is wrong",
+        message=f"{here} counts {significant(count.value)} GFLOP per token, {there} "
+        f"{significant(right.value)}: {times}",
+        suggestion=suggestion,
     )
 
 
@@ -75,24 +81,12 @@ def _apart(row: Result, others: Sequence[Result]) -> tuple[str, str]:
     if all(other.system != row.system for other in others):
         names = dict.fromkeys(titles.system(other.system) for other in others)
         return base.name(row), ", ".join(names)
+    named = []
+    for system, rows in grouped(others, lambda other: titles.system(other.system)).items():
+        least, most = min(one.num_gpus for one in rows), max(one.num_gpus for one in rows)
+        named.append(f"{system} with {least:,}{f' to {most:,}' if least < most else ''} GPUs")
     precision = f" in {titles.precision(row.precision)}" if row.precision else ""
-    systems = grouped(others, lambda other: other.system).values()
-    return f"{base.name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(map(_gpus, systems))
-
-
-def _gpus(rows: Sequence[Result]) -> str:
-    """'DGX-H100 with 16 to 2,048 GPUs'."""
-    sizes = [row.num_gpus for row in rows]
-    most = f" to {max(sizes):,}" if min(sizes) < max(sizes) else ""
-    return f"{titles.system(rows[0].system)} with {min(sizes):,}{most} GPUs"
-
-
-def _factor(factor: float) -> str:
-    """'2.0 times as much: tokens/s halved, or TFLOP/s doubled'."""
-    times = f"{told_apart(factor, 1, 3)[0]} times as much"
-    if abs(factor / 2 - 1) < 0.02:
-        return f"{times}: tokens/s halved, or TFLOP/s doubled"
-    return f"{times}: tokens/s doubled, or TFLOP/s halved" if abs(factor * 2 - 1) < 0.02 else times
+    return f"{base.name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(named)
 
 
 def _changes(
@@ -116,24 +110,19 @@ def _changes(
 
 def _predicted(row: Result, peers: Sequence[Result], rows: Sequence[Result]) -> list[float]:
     """A row's tokens/s by each peer's and by how the two systems compare in other work."""
-    of_row = _speeds(rows, row.system, flop_counts.work(row))
-    found = []
+
+    def speeds(system: str) -> dict[Work, float]:
+        other = [one for one in rows if flop_counts.work(one) != flop_counts.work(row)]
+        known = ((one, one.tokens_per_sec_per_gpu) for one in other if one.system == system)
+        return {flop_counts.work(one): speed for one, speed in known if speed}
+
+    of_row, found = speeds(row.system), []
     for system, of_system in grouped(peers, lambda peer: peer.system).items():
-        of_peer = _speeds(rows, system, flop_counts.work(row))
+        of_peer = speeds(system)
         ratios = [of_row[work] / of_peer[work] for work in of_row.keys() & of_peer.keys()]
-        speeds = (peer.tokens_per_sec_per_gpu for peer in of_system)
-        found += [speed * median(ratios) for speed in speeds if speed and ratios]
+        known = (peer.tokens_per_sec_per_gpu for peer in of_system)
+        found += [speed * median(ratios) for speed in known if speed and ratios]
     return found
-
-
-def _speeds(
-    rows: Sequence[Result], system: str, without: tuple[object, ...]
-) -> dict[tuple[object, ...], float]:
-    return {
-        flop_counts.work(row): row.tokens_per_sec_per_gpu
-        for row in rows
-        if row.system == system and row.tokens_per_sec_per_gpu and flop_counts.work(row) != without
-    }
 
 
 FOLLOWERS = 2
@@ -144,9 +133,12 @@ TWICE = 1.8
 """No way to count FLOPs is so far from another: recomputation adds a third, LoRA takes one."""
 
 
-def _flops_formula(release: ReleaseRows) -> Iterator[Finding]:
+@release_rule(
+    "GFLOP per token is what the model's formula gives under the FLOPs convention that is stated, "
+    "else under the one that most rows of the release follow"
+)
+def flops_formula(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each row that its formula does not explain and its peers can agree with."""
-    followers = flop_counts.followers(release.counted)
     outliers = {id(row) for (row, _), _ in release.outliers}
     for group in flop_counts.by_work(release.counted):
         for row, count in group:
@@ -154,137 +146,111 @@ def _flops_formula(release: ReleaseRows) -> Iterator[Finding]:
             expected = flop_counts.formula(row, convention)
             explaining = flop_counts.explaining(row, count.with_cut())
             if id(row) not in outliers and expected and convention not in explaining:
-                is_followed = followers[convention] >= FOLLOWERS
-                yield _unexplained((row, count), convention, release, is_followed=is_followed)
+                yield _unexplained((row, count), convention, release)
 
 
-def _unexplained(
-    one: Counted, convention: Convention, release: ReleaseRows, *, is_followed: bool
-) -> Finding:
-    row, count = one
-    expected, others = flop_counts.formula(row, convention) or 0.0, flop_counts.explaining(*one)
+def _unexplained(one: Counted, convention: Convention, release: ReleaseRows) -> Finding:
+    (row, count), expected = one, flop_counts.formula(one[0], convention) or 0.0
+    followed = flop_counts.explaining(row, count)
     off = max(count.low / expected, expected / count.high)
-    is_sure = (off >= TWICE or is_followed) and not others
-    severity = _severity(off) if is_sure else Severity.INFO
-    why = f"it follows {others[0].name!r}" if others else "no convention explains it"
-    is_info = severity is Severity.INFO
+    is_sure = (off >= TWICE or release.followers[convention] >= FOLLOWERS) and not followed
+    severity, suggestion = Severity.INFO, None
+    if is_sure and off >= DETAIL:
+        severity = Severity.WARNING if off < TWICE else Severity.ERROR
+        suggestion = repair.suggestion(
+            row, "flops_per_token", release, lambda it: flop_counts.by_formula(it, convention)
+        )
+    ratio = count.value / expected
+    basis = "the default, as no convention is stated and none explains a row of this release"
+    if flop_counts.stated(row):
+        basis = "the convention that is stated for it"
+    elif release.usual:
+        basis = "the convention that most rows of this release follow, as the audit infers"
+    why = f"it follows {followed[0].name!r}" if followed else "no convention explains it"
     return Finding(
         **identity("flops_formula", row),
         severity=severity,
-        fields=(RATES[1], RATES[0]),
+        fields=RATES[::-1],
         expected=f"{significant(expected)} GFLOP per token ({convention.name})",
         found=f"{count} GFLOP per token",
+        # a ratio near 1 needs more digits to differ from it
         message=f"{titles.model(row.model)} {titles.task(row.task)} at {row.sequence_length:,} on "
         f"{titles.system(row.system)} counts {significant(count.value)} GFLOP per token, "
-        f"{_ratio(count.value / expected)} times the formula under {convention.name!r}, "
-        f"{_basis(row, release.usual)}; {why}",
-        suggestion=None if is_info else _suggestion(row, convention, release),
+        f"{significant(ratio, 3 if abs(ratio - 1) > 0.01 else 5)} times the formula under "
+        f"{convention.name!r}, {basis}; {why}",
+        suggestion=suggestion,
     )
 
 
-def _ratio(factor: float) -> str:
-    """A ratio near 1 needs more digits to be told from it."""
-    return significant(factor, 3 if abs(factor - 1) > 0.01 else 5)
-
-
-def _suggestion(row: Result, convention: Convention, release: ReleaseRows) -> str | None:
-    def expected(other: Result) -> Interval | None:
-        return flop_counts.by_formula(other, convention)
-
-    return repair.suggestion(row, "flops_per_token", release, expected)
-
-
-def _severity(off: float) -> Severity:
-    if off < DETAIL:
-        return Severity.INFO
-    return Severity.WARNING if off < TWICE else Severity.ERROR
-
-
-def _basis(row: Result, usual: Convention | None) -> str:
-    """Where the convention is from that a row is compared with."""
-    if flop_counts.stated(row):
-        return "the convention that is stated for it"
-    if usual:
-        return "the convention that most rows of this release follow, as the audit infers"
-    return "the default, as no convention is stated and none explains a row of this release"
-
-
-def _mfu(release: ReleaseRows) -> Iterator[Finding]:
-    """Rows that print MFU and TFLOP/s, which do not fit."""
-    for row in release.rows:
-        if equations.mfu_fits(row) is False:
-            yield _other_mfu(row, release)
-
-
-def _other_mfu(row: Result, release: ReleaseRows) -> Finding:
-    mfu, achieved = row.mfu or 0.0, row.model_tflops_per_sec_per_gpu or 0.0
+@row_rule("MFU is model TFLOP/s ÷ the dense peak of the system at the precision")
+def mfu(row: Result, release: ReleaseRows) -> Iterator[Finding]:
+    """A row that prints MFU and TFLOP/s, which do not fit."""
+    if equations.mfu_fits(row) is not False:
+        return
+    share, achieved = row.mfu or 0.0, row.model_tflops_per_sec_per_gpu or 0.0
     peak = equations.peak_tflops(row) or 0.0
-    computed, used = achieved / peak, achieved / mfu
-    other = _named_peak(row, used)
-    return Finding(
+    computed, used = achieved / peak, achieved / share
+    other = next(
+        (
+            f", the system's at {titles.precision(name)}"
+            for name, one in equations.peaks(row).items()
+            if one.tflops != peak and abs(used / one.tflops - 1) < base.SMALL
+        ),
+        "",
+    )
+    yield Finding(
         **identity("mfu", row),
-        severity=Severity.INFO if other else base.severity(mfu / computed - 1),
+        severity=Severity.INFO if other else base.severity(share / computed - 1),
         fields=("mfu", "model_tflops_per_sec_per_gpu"),
         expected=percent(computed, 2),
-        found=percent(mfu, 2),
+        found=percent(share, 2),
         message=f"{significant(achieved)} TFLOP/s of a peak of {peak:,g} is {percent(computed, 2)};"
-        f" the row says {percent(mfu, 2)}, which is of a peak of {used:,.4g}{other}",
+        f" the row says {percent(share, 2)}, which is of a peak of {used:,.4g}{other}",
         suggestion=repair.suggestion(row, "mfu", release),
     )
 
 
-def _named_peak(row: Result, used: float) -> str:
-    """', the system's at BF16', where a page measures against another precision's peak."""
-    for name, peak in equations.peaks(row).items():
-        is_other = peak.tflops != equations.peak_tflops(row)
-        if is_other and abs(used / peak.tflops - 1) < base.SMALL:
-            return f", the system's at {titles.precision(name)}"
-    return ""
-
-
 MOST = 0.85
 """The highest MFU of the pages in `data/published` is 66.07 %."""
-USUAL = f"{MOST * 100:g} %"
 LEAST = 0.01
 """The lowest is 19 %: a published figure so far below is in another unit, or of another column."""
 _OF_TOKENS = ("tokens_per_sec_per_gpu", "step_time_s", TOTAL)
 
 
-def _peak(release: ReleaseRows) -> Iterator[Finding]:
-    """Rows too close to the peak or too far below; to every peak where no precision is known."""
-    for row in release.rows:
-        achieved = figure(row, "model_tflops_per_sec_per_gpu")
-        peak = equations.limit_tflops(row)
-        implied = flop_counts.implied_tflops(row, release.tokens(row))
-        if achieved and peak and (limit := _limit(row, achieved, peak)):
-            yield _near_peak(row, "model_tflops_per_sec_per_gpu", achieved, limit)
-        elif row.mfu and row.mfu > (1 if achieved and peak else MOST):
-            yield _high_mfu(row, row.mfu)
-        elif implied and peak and (limit := _limit(row, implied, peak)):
-            yield _near_peak(row, next(filter(row.figure, _OF_TOKENS)), implied, limit)
+@row_rule(
+    "model TFLOP/s, as printed or as tokens/s come to by the model's formula, are 85 % at the most "
+    "of the dense peak of the system at the precision, and those of a page 1 % at the least"
+)
+def peak(row: Result, release: ReleaseRows) -> Iterator[Finding]:
+    """A row too close to the peak or too far below; to every peak where no precision is known."""
+    achieved = figure(row, "model_tflops_per_sec_per_gpu")
+    highest = equations.limit_tflops(row)
+    implied = flop_counts.implied_tflops(row, release.tokens(row))
+    if achieved and highest and (limit := _limit(row, achieved, highest)):
+        yield _near_peak(row, "model_tflops_per_sec_per_gpu", achieved, limit)
+    elif row.mfu and row.mfu > (1 if achieved and highest else MOST):
+        most = "100 %" if row.mfu > 1 else f"{MOST * 100:g} %"
+        yield Finding(
+            **identity("peak", row),
+            severity=Severity.ERROR if row.mfu > 1 else Severity.WARNING,
+            fields=("mfu",),
+            expected=f"{most} at most",
+            found=percent(row.mfu, 2),
+            message=f"an MFU of {percent(row.mfu, 2)} is above {most}",
+        )
+    elif implied and highest and (limit := _limit(row, implied, highest)):
+        yield _near_peak(row, next(filter(row.figure, _OF_TOKENS)), implied, limit)
 
 
-def _limit(row: Result, rate: Interval, peak: float) -> float | None:
+def _limit(row: Result, rate: Interval, highest: float) -> float | None:
     """The share of the peak that a rate is above, or below; None where it is within all."""
-    if not row.is_measured and rate.high < LEAST * peak:
+    if not row.is_measured and rate.high < LEAST * highest:
         return LEAST
-    return next((share for share in (1.0, MOST) if rate.low > share * peak), None)
-
-
-def _high_mfu(row: Result, mfu: float) -> Finding:
-    severity, most = (Severity.ERROR, "100 %") if mfu > 1 else (Severity.WARNING, USUAL)
-    return Finding(
-        **identity("peak", row),
-        severity=severity,
-        fields=("mfu",),
-        expected=f"{most} at most",
-        found=percent(mfu, 2),
-        message=f"an MFU of {percent(mfu, 2)} is above {most}",
-    )
+    return next((share for share in (1.0, MOST) if rate.low > share * highest), None)
 
 
 def _near_peak(row: Result, field: str, rate: Interval, limit: float) -> Finding:
-    above, slow, peak = limit == 1, limit == LEAST, equations.limit_tflops(row) or 1.0
+    above, slow, highest = limit == 1, limit == LEAST, equations.limit_tflops(row) or 1.0
     usual = f"; training stays {'above' if slow else 'below'} {limit * 100:g} %"
     found = f"{significant(rate.value)} TFLOP/s"
     by_formula = f"{shown(row, [field])} comes to {found} by the model's formula, which"
@@ -292,39 +258,38 @@ def _near_peak(row: Result, field: str, rate: Interval, limit: float) -> Finding
         **identity("peak", row),
         severity=Severity.ERROR if above else Severity.WARNING,
         fields=(field,),
-        expected=f"{limit * peak:,g} TFLOP/s at {'least' if slow else 'most'}",
+        expected=f"{limit * highest:,g} TFLOP/s at {'least' if slow else 'most'}",
         found=found,
         message=f"{by_formula if field in _OF_TOKENS else found} is "
-        f"{percent(rate.value / peak)} of the dense peak of {titles.system(row.system)} at "
-        f"{titles.precision(row.precision) or 'any precision'}, {peak:,g} TFLOP/s"
+        f"{percent(rate.value / highest)} of the dense peak of {titles.system(row.system)} at "
+        f"{titles.precision(row.precision) or 'any precision'}, {highest:,g} TFLOP/s"
         f"{'' if above else usual}",
     )
 
 
-def _precision(release: ReleaseRows) -> Iterator[Finding]:
-    """Rows in a precision that their system, whose peaks are known, does not have."""
-    every = catalog.precisions()
-    for row in release.rows:
-        known, recipe = equations.peaks(row), every.get(row.precision or "")
-        if known and recipe and not recipe.is_of(known):
-            has = ", ".join(one.title for one in every.values() if one.is_of(known))
-            yield Finding(
-                **identity("precision", row),
-                severity=Severity.ERROR,
-                fields=("precision", "system"),
-                expected=f"one of {has}",
-                found=recipe.title,
-                message=f"{titles.system(row.system)} has no units for {recipe.title}",
-            )
+@row_rule("the GPUs of the system have units for the precision")
+def precision(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
+    """A row in a precision that its system, whose peaks are known, does not have."""
+    every, known = catalog.precisions(), equations.peaks(row)
+    recipe = every.get(row.precision or "")
+    if known and recipe and not recipe.is_of(known):
+        yield Finding(
+            **identity("precision", row),
+            severity=Severity.ERROR,
+            fields=("precision", "system"),
+            expected=f"one of {', '.join(one.title for one in every.values() if one.is_of(known))}",
+            found=recipe.title,
+            message=f"{titles.system(row.system)} has no units for {recipe.title}",
+        )
 
 
-def _unknown_model(release: ReleaseRows) -> Iterator[Finding]:
+@release_rule("the model is in the catalogue")
+def unknown_model(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each model of a release that the catalog does not hold."""
-    firsts = {row.model: row for row in reversed(release.rows)}
-    for name, row in reversed(firsts.items()):
+    for name, rows in grouped(release.rows, lambda row: row.model).items():
         if name not in catalog.models():
             yield Finding(
-                **identity("unknown_model", row),
+                **identity("unknown_model", rows[0]),
                 severity=Severity.INFO,
                 fields=("model",),
                 expected="a model of the catalogue",
@@ -333,26 +298,3 @@ def _unknown_model(release: ReleaseRows) -> Iterator[Finding]:
                 suggestion="add it to perfdb/catalog/models/, or the page's spelling to its "
                 "model's aliases",
             )
-
-
-FLOPS_PER_TOKEN = Rule(
-    "flops_per_token",
-    "TFLOP/s ÷ tokens/s is the same for a model, task and sequence length across the systems of a "
-    "release",
-    _flops_per_token,
-)
-FLOPS_FORMULA = Rule(
-    "flops_formula",
-    "GFLOP per token is what the model's formula gives under the FLOPs convention that is stated, "
-    "else under the one that most rows of the release follow",
-    _flops_formula,
-)
-MFU = Rule("mfu", "MFU is model TFLOP/s ÷ the dense peak of the system at the precision", _mfu)
-PEAK = Rule(
-    "peak",
-    "model TFLOP/s, as printed or as tokens/s come to by the model's formula, are 85 % at the most "
-    "of the dense peak of the system at the precision, and those of a page 1 % at the least",
-    _peak,
-)
-PRECISION = Rule("precision", "the GPUs of the system have units for the precision", _precision)
-UNKNOWN_MODEL = Rule("unknown_model", "the model is in the catalogue", _unknown_model)

@@ -8,12 +8,11 @@ from typing import Final
 
 from perfdb import fields, metrics
 from perfdb.audit import base, equations, flop_counts
-from perfdb.audit.base import ReleaseRows, Rule, identity, job
-from perfdb.audit.equations import FIGURES, SPLITS, TOTAL, limit_tflops, peak_tflops
+from perfdb.audit.base import ReleaseRows, identity, job, release_rule, row_rule
+from perfdb.audit.equations import FIGURES, RATES, SPLITS, TOTAL, limit_tflops, peak_tflops
 from perfdb.audit.interval import Interval, figure, shown
 from perfdb.catalog import titles
 from perfdb.groups import grouped
-from perfdb.metrics import METRICS
 from perfdb.record import Finding, Result, Severity
 from perfdb.units import number, percent, significant
 
@@ -21,33 +20,30 @@ Rated = tuple[Result, Interval]
 """A row and its rate."""
 
 
-def _two_pages(release: ReleaseRows) -> Iterator[Finding]:
-    """One finding for each current result and other page that prints other figures of it."""
-    for row in release.rows:
-        for other in release.elsewhere.get(row.result_id, ()):
-            if names := [name for name in (*FIGURES, TOTAL) if _differ(row, other, name)]:
-                yield _other_page(row, other, names)
-
-
-def _differ(row: Result, other: Result, field: str) -> bool:
-    here, there = figure(row, field), figure(other, field)
-    return here is not None and there is not None and not here.or_cut().agrees(there.or_cut())
-
-
-def _other_page(row: Result, other: Result, names: Sequence[str]) -> Finding:
-    ours, theirs = ([one.figure(name) or 0.0 for name in names] for one in (row, other))
-    worst = max((a / b - 1 for a, b in zip(ours, theirs, strict=True)), key=abs)
-    place = f"{other.source}:{other.source_line}" if other.source_line else other.source
-    return Finding(
-        **identity("two_pages", row),
-        severity=base.severity(worst),
-        fields=tuple(names),
-        expected=f"{shown(other, names)} ({place})",
-        found=shown(row, names),
-        message=f"two pages print {base.name(row)}: here {shown(row, names)}, in {place} "
-        f"{shown(other, names)}; this one was read last and holds",
-        suggestion="mend the page that is wrong and ingest it again",
-    )
+@row_rule("pages that print the same case of the same release print the same figures")
+def two_pages(row: Result, release: ReleaseRows) -> Iterator[Finding]:
+    """One finding for each other page that prints other figures of a current result."""
+    for other in release.elsewhere.get(row.result_id, ()):
+        pairs = [(name, figure(row, name), figure(other, name)) for name in (*FIGURES, TOTAL)]
+        differing = {
+            name: here.value / there.value - 1
+            for name, here, there in pairs
+            if here and there and not here.or_cut().agrees(there.or_cut())
+        }
+        if not differing:
+            continue
+        names, place = tuple(differing), other.source
+        place += f":{other.source_line}" if other.source_line else ""
+        yield Finding(
+            **identity("two_pages", row),
+            severity=base.severity(max(differing.values(), key=abs)),
+            fields=names,
+            expected=f"{shown(other, names)} ({place})",
+            found=shown(row, names),
+            message=f"two pages print {base.name(row)}: here {shown(row, names)}, in {place} "
+            f"{shown(other, names)}; this one was read last and holds",
+            suggestion="mend the page that is wrong and ingest it again",
+        )
 
 
 FEWEST = 2
@@ -56,17 +52,33 @@ COARSEST = 0.0101
 """The last place of a figure of three digits, as a share of it; with fewer two are soon equal."""
 FAR = 2.0
 """Peaks of systems so far apart leave no room for chance."""
-RATES: Final = tuple(field for field in FIGURES if field != "mfu")
+COPIED: Final = tuple(field for field in FIGURES if field != "mfu")
 """What is copied from one precision to another; MFU is of the peak, and may be computed anew."""
 
 
-def _same_figures(release: ReleaseRows) -> Iterator[Finding]:
+@release_rule(
+    "systems, or precisions of a system, of different peaks do not print the same two figures for "
+    "the same work"
+)
+def same_figures(release: ReleaseRows) -> Iterator[Finding]:
     """Published rows with the figures of a row of another system or precision."""
     published = [row for row in release.rows if not row.is_measured]
-    fine = [row for row in published if _num_fine(row, FIGURES) >= FEWEST]
-    precise = [row for row in published if row.precision and _num_fine(row, RATES) >= FEWEST]
-    yield from _copies(fine, _in_one_precision)
-    yield from _copies(precise, _on_one_system)
+
+    def is_fine(row: Result, names: Sequence[str]) -> bool:
+        known = [one for name in names if (one := figure(row, name))]
+        return sum(one.uncertainty <= COARSEST for one in known) >= FEWEST
+
+    def in_one_precision(row: Result) -> tuple[object, ...]:
+        return (*flop_counts.work(row), row.precision, *map(row.figure, FIGURES))
+
+    def on_one_system(row: Result) -> tuple[object, ...]:
+        size = (row.system, row.num_gpus, row.global_batch_size)
+        return (*flop_counts.work(row), *size, *map(row.figure, COPIED))
+
+    fine = [row for row in published if is_fine(row, FIGURES)]
+    yield from _copies(fine, in_one_precision)
+    precise = [row for row in published if row.precision and is_fine(row, COPIED)]
+    yield from _copies(precise, on_one_system)
 
 
 def _copies(
@@ -77,34 +89,17 @@ def _copies(
         known = [(peak, row) for row in group if (peak := limit_tflops(row))]
         ends = sorted(known, key=itemgetter(0))
         for peak, row in known:
-            other, there = max(ends[0], ends[-1], key=lambda one: _times_apart(peak, one[0]))
-            if other != peak:
-                yield _copy(row, there, _times_apart(peak, other))
-
-
-def _num_fine(row: Result, names: Sequence[str]) -> int:
-    known = filter(None, (figure(row, name) for name in names))
-    return sum(one.uncertainty <= COARSEST for one in known)
-
-
-def _in_one_precision(row: Result) -> tuple[object, ...]:
-    """What was done in which precision, and all figures."""
-    return (*flop_counts.work(row), row.precision, *map(row.figure, FIGURES))
-
-
-def _on_one_system(row: Result) -> tuple[object, ...]:
-    """What was done on which GPUs, and the rates."""
-    size = (row.system, row.num_gpus, row.global_batch_size)
-    return (*flop_counts.work(row), *size, *map(row.figure, RATES))
-
-
-def _times_apart(peak: float, other: float) -> float:
-    return max(peak, other) / min(peak, other)
+            far, other = max(
+                ((max(peak, one) / min(peak, one), there) for one, there in (ends[0], ends[-1])),
+                key=itemgetter(0),
+            )
+            if far > 1:
+                yield _copy(row, other, far)
 
 
 def _copy(row: Result, other: Result, far: float) -> Finding:
     if row.system == other.system:
-        names, here = RATES, f"{base.name(row)} in {titles.precision(row.precision)}"
+        names, here = COPIED, f"{base.name(row)} in {titles.precision(row.precision)}"
         on, there = "in", titles.precision(other.precision)
         # a job that waits for its network or memory may be as fast in both
         severity = Severity.WARNING
@@ -125,29 +120,28 @@ def _copy(row: Result, other: Result, far: float) -> Finding:
     )
 
 
-def _missing_figure(release: ReleaseRows) -> Iterator[Finding]:
+@release_rule("a figure that other rows of the table have, and the row itself determines, is there")
+def missing_figure(release: ReleaseRows) -> Iterator[Finding]:
     """Published rows that lack a figure which their table has, with the value it should have."""
     published = [row for row in release.rows if not row.is_measured]
     for table in grouped(published, lambda row: (row.source, frozenset(row.raw))).values():
         printed = [name for name in FIGURES if any(row.figure(name) is not None for row in table)]
-        for row in table:
-            for name in printed:
-                if row.figure(name) is None and (known := _value(row, name, release)):
-                    yield _missing(row, name, *known)
-
-
-def _missing(row: Result, field: str, value: float, how: str) -> Finding:
-    text = number(value, METRICS[field].digits if value < 100 else 0)
-    short = fields.short(field)
-    return Finding(
-        **identity("missing_figure", row),
-        severity=Severity.WARNING,
-        fields=(field,),
-        expected=text,
-        found=None,
-        message=f"{short} is missing; other rows have it, and here it is {text}: {how}",
-        suggestion=f"{short} {text}",
-    )
+        lacking = [(row, name) for row in table for name in printed if row.figure(name) is None]
+        for row, name in lacking:
+            if (known := _value(row, name, release)) is None:
+                continue
+            value, how = known
+            text = number(value, metrics.METRICS[name].digits if value < 100 else 0)
+            short = fields.short(name)
+            yield Finding(
+                **identity("missing_figure", row),
+                severity=Severity.WARNING,
+                fields=(name,),
+                expected=text,
+                found=None,
+                message=f"{short} is missing; other rows have it, and here it is {text}: {how}",
+                suggestion=f"{short} {text}",
+            )
 
 
 def _value(row: Result, field: str, release: ReleaseRows) -> tuple[float, str] | None:
@@ -170,45 +164,46 @@ def _value(row: Result, field: str, release: ReleaseRows) -> tuple[float, str] |
     return (speed.value * per_token / 1000, f"tokens/s/GPU {at}") if speed and per_token else None
 
 
-def _faster_precision(release: ReleaseRows) -> Iterator[Finding]:
-    """The best of a precision that is slower than the best of one with a lower peak."""
-    # Of a row whose two rates do not go together nobody knows how fast it is.
-    doubtful = {id(row) for (row, _), _ in release.outliers}
-    rows = [row for row in release.rows if id(row) not in doubtful and peak_tflops(row)]
-    for group in grouped(_rated(rows, release), _job_and_size).values():
-        for (slow, above), (fast, below) in pairwise(_best(group, peak_tflops)):
-            if below.high < above.low:
-                yield _slower(fast, below, slow, above)
-
-
 def _rated(rows: Sequence[Result], release: ReleaseRows) -> list[Rated]:
     """Tokens/s; where the work is the same, model TFLOP/s are as good."""
     rates = ((row, release.tokens(row) or equations.tflops(row)) for row in rows)
     return [(row, rate) for row, rate in rates if rate]
 
 
-def _job_and_size(one: Rated) -> tuple[object, ...]:
-    return (*job(one[0]), one[0].num_gpus, one[0].global_batch_size)
+def _neighbors(
+    group: Sequence[Rated], place: Callable[[Result], float | None]
+) -> Iterator[tuple[Rated, Rated]]:
+    """The fastest rows at each place, such as the number of GPUs, next to one another."""
+    ordered = sorted(group, key=lambda one: place(one[0]) or 0)
+    places = grouped(ordered, lambda one: place(one[0])).values()
+    return pairwise(max(rows, key=lambda one: one[1].value) for rows in places)
 
 
-def _best(group: Sequence[Rated], place: Callable[[Result], float | None]) -> list[Rated]:
-    """The fastest row at each place, such as the number of GPUs; the lowest place first."""
-    places = grouped(sorted(group, key=lambda one: place(one[0]) or 0), lambda one: place(one[0]))
-    return [max(rows, key=lambda one: one[1].value) for rows in places.values()]
+@release_rule("FP8 is not slower than BF16 at the same work, nor FP4 than FP8")
+def faster_precision(release: ReleaseRows) -> Iterator[Finding]:
+    """The best of a precision that is slower than the best of one with a lower peak."""
+    # It is not known how fast a row is whose two rates do not go together.
+    doubtful = {id(row) for (row, _), _ in release.outliers}
+    rows = [row for row in release.rows if id(row) not in doubtful and peak_tflops(row)]
 
+    def series(one: Rated) -> tuple[object, ...]:
+        return (*job(one[0]), one[0].num_gpus, one[0].global_batch_size)
 
-def _slower(fast: Result, below: Interval, slow: Result, above: Interval) -> Finding:
-    lower, higher = titles.precision(fast.precision), titles.precision(slow.precision)
-    return Finding(
-        **identity("faster_precision", fast),
-        severity=Severity.WARNING,
-        fields=("tokens_per_sec_per_gpu", "precision"),
-        expected=f"{significant(above.value)} or more, as with {higher}",
-        found=significant(below.value),
-        message=f"{base.name(fast)} is slower in {lower} than in {higher}: "
-        f"{significant(below.value)} against {significant(above.value)} on "
-        f"{fast.num_gpus:,} GPUs",
-    )
+    for group in grouped(_rated(rows, release), series).values():
+        for (slow, above), (fast, below) in _neighbors(group, peak_tflops):
+            if below.high >= above.low:
+                continue
+            lower, higher = titles.precision(fast.precision), titles.precision(slow.precision)
+            yield Finding(
+                **identity("faster_precision", fast),
+                severity=Severity.WARNING,
+                fields=("tokens_per_sec_per_gpu", "precision"),
+                expected=f"{significant(above.value)} or more, as with {higher}",
+                found=significant(below.value),
+                message=f"{base.name(fast)} is slower in {lower} than in {higher}: "
+                f"{significant(below.value)} against {significant(above.value)} on "
+                f"{fast.num_gpus:,} GPUs",
+            )
 
 
 ALLOWED_RISE = 0.02
@@ -220,15 +215,18 @@ _BATCHES: Final[Mapping[str, Callable[[Result], float]]] = {
 """The batch that stays the same in a series: of weak scaling, and of strong."""
 
 
-def _scaling(release: ReleaseRows) -> Iterator[Finding]:
+@release_rule(
+    "the rate per GPU does not rise with the number of GPUs at equal batch per GPU or equal global "
+    "batch"
+)
+def scaling(release: ReleaseRows) -> Iterator[Finding]:
     """Neighbors in a scaling series of which the larger is faster per GPU."""
     rated = _rated(release.rows, release)
     for batch, of_row in _BATCHES.items():
-        series = partial(_series, of_row)
-        for group in grouped(rated, series).values():
-            for (small, below), (large, above) in pairwise(_best(group, lambda row: row.num_gpus)):
-                if above.low > below.high * (1 + ALLOWED_RISE):
-                    yield _faster((small, below), (large, above), batch)
+        for group in grouped(rated, partial(_series, of_row)).values():
+            for smaller, larger in _neighbors(group, lambda row: row.num_gpus):
+                if larger[1].low > smaller[1].high * (1 + ALLOWED_RISE):
+                    yield _faster(smaller, larger, batch)
 
 
 def _series(batch: Callable[[Result], float], one: Rated) -> tuple[object, ...]:
@@ -237,53 +235,18 @@ def _series(batch: Callable[[Result], float], one: Rated) -> tuple[object, ...]:
 
 def _faster(smaller: Rated, larger: Rated, batch: str) -> Finding:
     (small, below), (large, above) = smaller, larger
-    why = _explanation(small, large)
-    measure = "tokens_per_sec_per_gpu" if equations.tokens(large) else RATES[-1]
+    why = ""
+    if any(equations.size(small, name) != equations.size(large, name) for name in SPLITS):
+        why = "; their layouts differ"
+    elif large.fsdp_enabled or (large.fsdp_size or 0) > (small.fsdp_size or 0):
+        why = "; with FSDP each of more GPUs holds less of the model"
     return Finding(
         **identity("scaling", large),
         severity=Severity.INFO if why else Severity.WARNING,
-        fields=(measure, "num_gpus"),
+        fields=(RATES[0] if equations.tokens(large) else RATES[1], "num_gpus"),
         expected=f"{significant(below.value)} per GPU at most, as on {small.num_gpus:,} GPUs",
         found=f"{significant(above.value)} per GPU on {large.num_gpus:,} GPUs",
         message=f"{base.name(large)}: each of {large.num_gpus:,} GPUs is "
         f"{percent(above.value / below.value - 1)} faster than each of {small.num_gpus:,}, at the "
         f"same {batch}{why}",
     )
-
-
-def _explanation(small: Result, large: Result) -> str:
-    """What can make it true; empty where nothing in the rows does."""
-    if any(equations.size(small, name) != equations.size(large, name) for name in SPLITS):
-        return "; their layouts differ"
-    if large.fsdp_enabled or (large.fsdp_size or 0) > (small.fsdp_size or 0):
-        return "; with FSDP each of more GPUs holds less of the model"
-    return ""
-
-
-TWO_PAGES = Rule(
-    "two_pages",
-    "pages that print the same case of the same release print the same figures",
-    _two_pages,
-)
-SAME_FIGURES = Rule(
-    "same_figures",
-    "systems, or precisions of a system, of different peaks do not print the same two figures for "
-    "the same work",
-    _same_figures,
-)
-MISSING_FIGURE = Rule(
-    "missing_figure",
-    "a figure that other rows of the table have, and the row itself determines, is there",
-    _missing_figure,
-)
-FASTER_PRECISION = Rule(
-    "faster_precision",
-    "FP8 is not slower than BF16 at the same work, nor FP4 than FP8",
-    _faster_precision,
-)
-SCALING = Rule(
-    "scaling",
-    "the rate per GPU does not rise with the number of GPUs at equal batch per GPU or equal global "
-    "batch",
-    _scaling,
-)

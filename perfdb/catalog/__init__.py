@@ -10,19 +10,20 @@ from pathlib import Path
 
 from perfdb.catalog.entries import Model, Peak, Precision, System
 from perfdb.catalog.load import (
-    Entry,
     check_models,
     check_precisions,
     check_systems,
     load,
+    sized,
+    spellings,
+    squeezed,
 )
-from perfdb.catalog.spelling import resized, sized, spellings, squeezed
 from perfdb.errors import CatalogError, Diagnostic, suggestion
 
 __all__ = [
-    "Model", "Peak", "Precision", "System", "gpus_named", "has_gpus", "model", "models",
-    "named_model", "named_system", "peak", "precision_of", "precisions", "resized", "squeezed",
-    "system", "system_of_gpu", "systems",
+    "Model", "Peak", "Precision", "System", "has_gpus", "model", "models", "named_model",
+    "named_system", "other_systems", "peak", "precision_of", "precisions", "system",
+    "system_of_gpu", "systems",
 ]  # fmt: skip
 
 FOLDER = Path(__file__).parent
@@ -56,13 +57,9 @@ def models() -> Mapping[str, Model]:
 
 def system(name: str) -> System:
     """The system of a name. Raises CatalogError with the names that there are."""
-    return _named("system", name, systems(), other_systems())
-
-
-def model(name: str) -> Model:
-    """The model of a name. Raises CatalogError with a suggestion."""
-    table = models()
-    return _named("model", name, table, suggestion(name, table))
+    if name not in systems():
+        raise CatalogError(Diagnostic("system", f"no system {name!r}", remedy=other_systems()))
+    return systems()[name]
 
 
 def other_systems() -> str:
@@ -70,20 +67,23 @@ def other_systems() -> str:
     return f"known: {', '.join(sorted(systems()))}; docs/how-to/add.md says how to add one"
 
 
-def _named(kind: str, name: str, table: Mapping[str, Entry], remedy: str) -> Entry:
-    if name not in table:
-        raise CatalogError(Diagnostic(kind, f"no {kind} {name!r}", remedy=remedy))
-    return table[name]
+def model(name: str) -> Model:
+    """The model of a name. Raises CatalogError with a suggestion."""
+    if name not in models():
+        remedy = suggestion(name, models())
+        raise CatalogError(Diagnostic("model", f"no model {name!r}", remedy=remedy))
+    return models()[name]
 
 
 @cache
 def _models_spelled() -> Mapping[str, str]:
-    return {sized(name): entry.name for entry in models().values() for name in spellings(entry)}
+    return {sized(word): entry.name for entry in models().values() for _, word in spellings(entry)}
 
 
 @cache
 def _systems_spelled() -> Mapping[str, str]:
-    return {squeezed(name): entry.name for entry in systems().values() for name in spellings(entry)}
+    every = systems().values()
+    return {squeezed(word): entry.name for entry in every for _, word in spellings(entry)}
 
 
 @cache
@@ -106,29 +106,22 @@ def precision_of(printed: str) -> str | None:
     return _precisions_spelled().get(squeezed(printed))
 
 
-def system_of_gpu(gpu: str, among: Mapping[str, System] | None = None) -> System | None:
+def system_of_gpu(gpu: str) -> System | None:
     """The system of the GPU that reports such a name; None if no system has such a GPU.
 
     'NVIDIA GB200' contains the word B200 too: the longest word that is found decides.
-    `among` are other systems than the catalog's.
     """
-    known = systems() if among is None else among
-    found = {word: entry for entry in known.values() for word in gpus_named(entry, gpu)}
+    capitals, found = gpu.upper(), dict[str, System]()
+    for entry in systems().values():
+        for word in entry.detect:
+            rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9])", "", capitals)
+            if number and not _OF_NO_SYSTEM.search(rest):
+                found[word] = entry
     return found[max(found, key=len)] if found else None
 
 
-def gpus_named(known: System, text: str) -> list[str]:
-    """The words of a system's GPUs that are in a text, in any case; none of an H100 PCIe."""
-    return [word for word in known.detect if _is_named(word, text.upper())]
-
-
-def _is_named(word: str, capitals: str) -> bool:
-    rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9])", "", capitals)
-    return number > 0 and not _OF_NO_SYSTEM.search(rest)
-
-
 def has_gpus(system_name: str | None) -> bool:
-    """Whether a system has GPUs; a system that is not in the catalogue is taken to have them."""
+    """Whether a system has GPUs; a system that is not in the catalog is taken to have them."""
     entry = systems().get(system_name or "")
     return entry is None or entry.gpu is not None
 

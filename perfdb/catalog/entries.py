@@ -1,31 +1,28 @@
-"""What the catalogue holds: a System, a Model, a Precision."""
+"""What the catalog holds: a System, a Model, a Precision."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from perfdb.record import Frozen
 
 
-def _said(text: str) -> str:
+def _has_words(text: str) -> str:
     if not re.search(r"\w", text):
         raise ValueError("says nothing")
     return text
 
 
-Words = Annotated[str, AfterValidator(_said)]
+Words = Annotated[str, AfterValidator(_has_words)]
 """A text with something in it."""
+
+
+def _refuse(checks: Iterable[tuple[object, str]]) -> None:
+    """Raises ValueError with the message of each check that is true."""
+    if faults := [message for is_wrong, message in checks if is_wrong]:
+        raise ValueError("; ".join(faults))
 
 
 class Peak(Frozen):
@@ -52,7 +49,7 @@ class System(Named):
     aliases: tuple[Words, ...] = ()
     """What pages call it besides, in whatever case and with whatever spaces."""
     gpu: Words | None
-    detect: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]+(?:[ -][A-Z0-9]+)*$")], ...]
+    detect: tuple[Annotated[str, Field(pattern=r"^[A-Z0-9]+(?:[ -][A-Z0-9]+)*$")], ...]
     """Words in the name a GPU reports, in capitals, that say it is this one."""
     gpus_per_node: PositiveInt | None
     nvlink_domain: PositiveInt | None
@@ -64,27 +61,22 @@ class System(Named):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if faults := [*_of_gpus(self), *_sizes(self)]:
-            raise ValueError("; ".join(faults))
+        needed = ("detect", "gpus_per_node", "peaks")
+        missing = [name for name in needed if not getattr(self, name)]
+        others = (*needed, "nvlink_domain", "memory_gb", "gpu_memory_mib")
+        strange = [name for name in others if getattr(self, name)]
+        node, domain = self.gpus_per_node or 1, self.nvlink_domain or 1
+        mib, memory_gb = self.gpu_memory_mib, self.memory_gb
+        share = mib * 2**20 / (memory_gb * 1e9) if mib and memory_gb else 1
+        _refuse((
+            (self.gpu and missing, f"a system with GPUs needs {', '.join(missing)}"),
+            (not self.gpu and strange, f"a system without GPUs has no {', '.join(strange)}"),
+            (max(node, domain) % min(node, domain),
+             f"nvlink_domain {domain} is neither nodes of gpus_per_node {node} nor a part of one"),
+            (not 0.75 < share < 1.25,
+             f"gpu_memory_mib {mib} and memory_gb {memory_gb or 0:g} are of different GPUs"),
+        ))  # fmt: skip
         return self
-
-
-def _of_gpus(system: System) -> Iterator[str]:
-    needed = ("detect", "gpus_per_node", "peaks")
-    if system.gpu and (missing := [name for name in needed if not getattr(system, name)]):
-        yield f"a system with GPUs needs {', '.join(missing)}"
-    others = (*needed, "nvlink_domain", "memory_gb", "gpu_memory_mib")
-    if not system.gpu and (strange := [name for name in others if getattr(system, name)]):
-        yield f"a system without GPUs has no {', '.join(strange)}"
-
-
-def _sizes(system: System) -> Iterator[str]:
-    node, domain = system.gpus_per_node, system.nvlink_domain
-    if node and domain and max(node, domain) % min(node, domain):
-        yield f"nvlink_domain {domain} is neither nodes of gpus_per_node {node} nor a part of one"
-    mib, memory_gb = system.gpu_memory_mib, system.memory_gb
-    if mib and memory_gb and not 0.75 < mib * 2**20 / (memory_gb * 1e9) < 1.25:
-        yield f"gpu_memory_mib {mib} and memory_gb {memory_gb:g} are of different GPUs"
 
 
 class LatentAttention(Frozen):
@@ -209,10 +201,10 @@ class Model(Named):
     moe_ffn_hidden_size: PositiveInt | None = None
     moe_shared_expert_ffn_hidden_size: PositiveInt | None = None
     moe_latent_size: PositiveInt | None = None
-    num_dense_layers: NonNegativeInt = 0
+    num_dense_layers: int = Field(0, ge=0)
     num_attention_layers: PositiveInt | None = None
     attention_output_gate: bool = False
-    mtp_depth: NonNegativeInt = 0
+    mtp_depth: int = Field(0, ge=0)
     latent_attention: LatentAttention | None = None
     sliding_window: SlidingWindow | None = None
     mamba: Mamba | None = None
@@ -221,43 +213,34 @@ class Model(Named):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if faults := [*_parts(self), *_shape(self)]:
-            raise ValueError("; ".join(faults))
+        own = PARTS[self.family]
+        needed = (*own, *(EXPERT_PARTS if self.num_experts else ()))
+        missing = [part for part in needed if getattr(self, part) is None]
+        allowed = own if self.family in WITHOUT_EXPERTS else (*own, *PARTS["moe"])
+        others = {part for parts in PARTS.values() for part in parts if part not in allowed}
+        strange = [part for part in sorted(others) if getattr(self, part) is not None]
+        idle = [part for part in (*EXPERT_PARTS, *OTHER_EXPERT_PARTS) if getattr(self, part)]
+        heads, groups, experts = self.num_attention_heads, self.num_query_groups, self.num_experts
+        kinds = (
+            self.num_dense_layers,
+            self.sliding_window.num_layers if self.sliding_window else 0,
+            self.linear_attention.num_layers if self.linear_attention else 0,
+            (self.mamba.num_layers if self.mamba else 0) + (self.num_attention_layers or 0),
+        )  # the kinds in a row do not overlap
+        _refuse((
+            (missing, f"a {self.family} model needs {', '.join(missing)}"),
+            (strange, f"a {self.family} model has no {', '.join(strange)}"),
+            (not experts and idle, f"{', '.join(idle)} without num_experts"),
+            (heads % groups,
+             f"num_attention_heads {heads} is no multiple of num_query_groups {groups}"),
+            (experts and (self.moe_top_k or 0) > experts,
+             f"moe_top_k {self.moe_top_k} is above num_experts {experts}"),
+            (self.mtp_depth > self.num_layers,
+             f"mtp_depth {self.mtp_depth} is above num_layers {self.num_layers}"),
+            (max(kinds) > self.num_layers,
+             f"{max(kinds)} layers of a kind are more than num_layers {self.num_layers}"),
+        ))  # fmt: skip
         return self
-
-
-def _parts(model: Model) -> Iterator[str]:
-    own = PARTS[model.family]
-    needed = (*own, *(EXPERT_PARTS if model.num_experts else ()))
-    if missing := [part for part in needed if getattr(model, part) is None]:
-        yield f"a {model.family} model needs {', '.join(missing)}"
-    allowed = own if model.family in WITHOUT_EXPERTS else (*own, *PARTS["moe"])
-    others = {part for parts in PARTS.values() for part in parts if part not in allowed}
-    if strange := [part for part in sorted(others) if getattr(model, part) is not None]:
-        yield f"a {model.family} model has no {', '.join(strange)}"
-    of_experts = (*EXPERT_PARTS, *OTHER_EXPERT_PARTS)
-    if not model.num_experts and (idle := [part for part in of_experts if getattr(model, part)]):
-        yield f"{', '.join(idle)} without num_experts"
-
-
-def _shape(model: Model) -> Iterator[str]:
-    if model.num_attention_heads % model.num_query_groups:
-        heads, groups = model.num_attention_heads, model.num_query_groups
-        yield f"num_attention_heads {heads} is no multiple of num_query_groups {groups}"
-    if model.num_experts and (model.moe_top_k or 0) > model.num_experts:
-        yield f"moe_top_k {model.moe_top_k} is above num_experts {model.num_experts}"
-    if model.mtp_depth > model.num_layers:
-        yield f"mtp_depth {model.mtp_depth} is above num_layers {model.num_layers}"
-    if (most := max(_layers(model))) > model.num_layers:
-        yield f"{most} layers of a kind are more than num_layers {model.num_layers}"
-
-
-def _layers(model: Model) -> Iterator[int]:
-    """How many layers are of the kinds that do not overlap."""
-    yield model.num_dense_layers
-    for part in (model.sliding_window, model.linear_attention):
-        yield part.num_layers if part else 0
-    yield (model.mamba.num_layers if model.mamba else 0) + (model.num_attention_layers or 0)
 
 
 class Precision(Named):

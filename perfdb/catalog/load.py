@@ -1,109 +1,114 @@
-"""Reads catalog files: their entries with their lines, and all problems in them at once."""
+"""Reads catalog files: their entries, how each is spelled, and all problems in them at once."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from perfdb import yamlfile
 from perfdb.catalog.entries import Model, Named, Precision, System
-from perfdb.catalog.spelling import placed, sized, squeezed
 from perfdb.errors import CatalogError, Diagnostic, suggestion
-from perfdb.yamlfile import Document, Place, Unreadable
+from perfdb.yamlfile import Document, Place
 
 Entry = TypeVar("Entry", bound=Named)
+Loaded = Sequence[tuple[Entry, Document]]
+"""Entries, each with the document that it was read from, which knows its lines."""
+
+_SIZE = re.compile(r"(?<![0-9])[0-9]+(?:\.[0-9]+)?(?=\s*b(?![a-z]))", re.IGNORECASE)
+"""A number of billions: of parameters, or of those that are active."""
 
 
-@dataclass(frozen=True)
-class Loaded(Generic[Entry]):
-    """An entry, and the document that it was read from, which knows its lines."""
-
-    entry: Entry
-    document: Document
-
-    @property
-    def place(self) -> str:
-        """'systems.yaml:4'."""
-        return f"{Path(self.document.where).name}:{self.document.line(())}"
+def squeezed(words: str) -> str:
+    """A name without case, spaces and punctuation, to compare how people spell it."""
+    return re.sub(r"[\s._\-/]+", "", words).lower()
 
 
-Check = Callable[[Sequence[Loaded[Entry]]], Iterable[Diagnostic]]
+def sized(words: str) -> str:
+    """A model's name as `squeezed`, and its sizes: `Qwen2-57B` is no `Qwen2.5-7B`."""
+    return " ".join((squeezed(words), *_SIZE.findall(words)))
 
 
-def load(paths: Iterable[Path], kind: type[Entry], check: Check[Entry]) -> dict[str, Entry]:
+def spellings(entry: Model | System) -> Iterator[tuple[Place, str]]:
+    """The name, title and aliases of an entry, each with its place in the file.
+
+    A repository is also known by its last part.
+    """
+    words = [(("name",), entry.name), (("title",), entry.title), *_items("aliases", entry.aliases)]
+    for place, word in words:
+        yield place, word
+        if " " not in word:
+            yield place, word.rpartition("/")[2]
+
+
+def _items(field: str, words: Iterable[str]) -> list[tuple[Place, str]]:
+    return [((field, number), word) for number, word in enumerate(words)]
+
+
+def load(
+    paths: Iterable[Path],
+    kind: type[Entry],
+    check: Callable[[Loaded[Entry]], Iterable[Diagnostic]],
+) -> dict[str, Entry]:
     """The entries of files, by name; a file has one entry or a list. Raises CatalogError."""
-    loaded: list[Loaded[Entry]] = []
+    loaded: list[tuple[Entry, Document]] = []
     problems: list[Diagnostic] = []
     for path in paths:
-        for document in _documents(path, problems):
+        parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"))
+        if isinstance(parsed, yamlfile.Unreadable):
+            problems += parsed.problems
+            continue
+        items = parsed.content if isinstance(parsed.content, list) else None
+        documents = [parsed.item(*item) for item in enumerate(items)] if items else [parsed]
+        for document in documents:
             read = yamlfile.validate(document, kind, kind.ELSEWHERE)
             if isinstance(read, list):
                 problems += read
             else:
-                loaded.append(Loaded(read, document))
+                loaded.append((read, document))
     problems += check(loaded)
     if problems:
         raise CatalogError(sorted(problems, key=lambda problem: (problem.where, problem.line or 0)))
-    return {item.entry.name: item.entry for item in loaded}
-
-
-def _documents(path: Path, problems: list[Diagnostic]) -> Sequence[Document]:
-    """Each entry of a file with its own lines."""
-    parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"))
-    if isinstance(parsed, Unreadable):
-        problems += _run_together(parsed.problems) or parsed.problems
-        return ()
-    if not isinstance(parsed.content, list):
-        return (parsed,)
-    return [parsed.item(number, content) for number, content in enumerate(parsed.content)]
-
-
-def _run_together(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Where an entry of a list goes on with the name of another one."""
-    named = (one for one in problems if re.fullmatch(r"[0-9]+\.name", one.field or ""))
-    return [replace(one, field="name", remedy="begin each entry with '- '") for one in named]
+    return {entry.name: entry for entry, _ in loaded}
 
 
 # What must hold between the entries of a file, beyond the fields of each.
 
 
-def check_systems(loaded: Sequence[Loaded[System]], peaks: Sequence[str]) -> Iterator[Diagnostic]:
-    """No name or GPU word is of two systems, and each peak is one that a precision has.
+def check_systems(loaded: Loaded[System], peaks: Sequence[str]) -> Iterator[Diagnostic]:
+    """No two systems share a name or GPU word, and a precision is measured against each peak.
 
     `peaks` have the widest numbers first; none of a system is below the one before it.
     """
-    yield from _once(loaded, placed)
-    yield from _once(loaded, lambda system: _listed("detect", system.detect))
-    for item in loaded:
-        for name in item.entry.peaks.keys() - set(peaks):
-            yield _no_such_peak(item.document, ("peaks", name), peaks)
-        own = [(name, item.entry.peaks[name].tflops) for name in peaks if name in item.entry.peaks]
+    yield from _once(loaded, spellings)
+    yield from _once(loaded, lambda system: _items("detect", system.detect))
+    for entry, document in loaded:
+        for name in entry.peaks.keys() - set(peaks):
+            yield _no_such_peak(document, ("peaks", name), peaks)
+        own = [(name, entry.peaks[name].tflops) for name in peaks if name in entry.peaks]
         for (wider, more), (name, tflops) in pairwise(own):
             if tflops < more:
                 message = f"{tflops:g} TFLOP/s are fewer than the {more:g} in {wider}"
                 remedy = "whose numbers are wider; correct one of them"
-                yield item.document.problem(("peaks", name), f"{message}, {remedy}")
+                yield document.problem(("peaks", name), f"{message}, {remedy}")
 
 
-def check_precisions(loaded: Sequence[Loaded[Precision]]) -> Iterator[Diagnostic]:
-    """No name or word is of two precisions, and none needs a peak that no precision has."""
-    yield from _once(loaded, lambda it: [(("name",), it.name), *_listed("words", it.words)])
-    peaks = {item.entry.peak for item in loaded if item.entry.peak}
-    for item in loaded:
-        if item.entry.needs and item.entry.needs not in peaks:
-            yield _no_such_peak(item.document, ("needs", item.entry.needs), peaks)
+def check_precisions(loaded: Loaded[Precision]) -> Iterator[Diagnostic]:
+    """No two precisions share a name or word, and none needs a peak that no precision has."""
+    yield from _once(loaded, lambda it: [(("name",), it.name), *_items("words", it.words)])
+    peaks = {entry.peak for entry, _ in loaded if entry.peak}
+    for entry, document in loaded:
+        if entry.needs and entry.needs not in peaks:
+            yield _no_such_peak(document, ("needs", entry.needs), peaks)
 
 
-def check_models(loaded: Sequence[Loaded[Model]]) -> Iterator[Diagnostic]:
-    """No name is of two models, and each file has the name of its model."""
-    yield from _once(loaded, placed, sized)
-    for item in loaded:
-        file = Path(item.document.where)
-        if file.stem != item.entry.name:
-            message = f"{item.entry.name!r} is not the name of the file"
-            yield item.document.problem(("name",), message, f"call the file {item.entry.name}.yaml")
+def check_models(loaded: Loaded[Model]) -> Iterator[Diagnostic]:
+    """No two models share a name, and each file has the name of its model."""
+    yield from _once(loaded, spellings, sized)
+    for entry, document in loaded:
+        if Path(document.where).stem != entry.name:
+            message = f"{entry.name!r} is not the name of the file"
+            yield document.problem(("name",), message, f"call the file {entry.name}.yaml")
 
 
 def _no_such_peak(document: Document, place: tuple[str, str], peaks: Collection[str]) -> Diagnostic:
@@ -111,22 +116,19 @@ def _no_such_peak(document: Document, place: tuple[str, str], peaks: Collection[
     return document.problem(place, message, suggestion(place[-1], peaks))
 
 
-def _listed(field: str, words: Iterable[str]) -> list[tuple[Place, str]]:
-    return [((field, number), word) for number, word in enumerate(words)]
-
-
 def _once(
-    loaded: Iterable[Loaded[Entry]],
+    loaded: Loaded[Entry],
     words: Callable[[Entry], Iterable[tuple[Place, str]]],
     spelled: Callable[[str], str] = squeezed,
 ) -> Iterator[Diagnostic]:
-    first: dict[str, Loaded[Entry]] = {}
+    first: dict[str, tuple[Entry, Document]] = {}
     for item in loaded:
         places: dict[str, Place] = {}
-        for place, word in words(item.entry):
+        for place, word in words(item[0]):
             places.setdefault(word, place)
         for word, place in places.items():
-            other = first.setdefault(spelled(word), item)
+            entry, document = other = first.setdefault(spelled(word), item)
             if other is not item:
-                message = f"{word!r} is {other.entry.name} in {other.place} already"
-                yield item.document.problem(place, message, "it must mean one of them")
+                there = f"{Path(document.where).name}:{document.line(())}"
+                message = f"{word!r} is {entry.name} in {there} already"
+                yield item[1].problem(place, message, "it must mean one of them")

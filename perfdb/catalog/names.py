@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, lru_cache
 from typing import Final
 
 from perfdb import catalog, units
@@ -39,9 +38,8 @@ _OTHER_TASK: Final = re.compile(
 """Work that perfdb does not record."""
 
 _QUALIFIER = re.compile(r"\(([^()]*)\)|\b([0-9]+-nodes?)\b", re.IGNORECASE)
-_FEWEST_LETTERS: Final = 4
-_LIKENESS: Final = 0.81
-"""How close a mistyped word is to the right one, by difflib: `Llava` is no mistyped `Llama`."""
+_LIKENESS: Final = 0.88
+"""How close a misspelled name is to the right one, by difflib: no `Llava` is a `Llama`."""
 
 
 @dataclass(frozen=True)
@@ -77,39 +75,21 @@ def unqualified(printed: str) -> str:
     return " ".join(_QUALIFIER.sub(" ", printed).split())
 
 
-@lru_cache(maxsize=1024)
 def nearest_model(name: str) -> str | None:
     """The catalog's model that a name may be a misspelling of; None where there is none.
 
-    Only words of letters may differ: another number is another size or generation (`Llama3 80B`),
-    one word more or less another variant (`Nemotron-H 8B`).
+    Only letters may differ: another number is another size or generation (`Llama3 80B`), another
+    word another variant (`Nemotron 8B`).
     """
-    words = _words(name)
-    near = (known for spelling, known in _spellings() if _is_close(words, spelling))
-    return None if catalog.named_model(name) else next(near, None)
+    if catalog.named_model(name):
+        return None
+    shape = _numbers_and_words(name)
+    alike = [known for known in catalog.models() if _numbers_and_words(known) == shape]
+    return next(iter(get_close_matches(units.slug(name), alike, n=1, cutoff=_LIKENESS)), None)
 
 
-@cache
-def _spellings() -> tuple[tuple[tuple[str, ...], str], ...]:
-    return tuple(
-        (_words(spelling), entry.name)
-        for entry in catalog.models().values()
-        for spelling in (entry.name, entry.title, *(a.rpartition("/")[2] for a in entry.aliases))
-    )
-
-
-def _words(name: str) -> tuple[str, ...]:
-    return tuple(re.findall(r"[a-z]+|[0-9]+(?:\.[0-9]+)?", name.casefold()))
-
-
-def _is_close(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
-    differ = [pair for pair in zip(words, known, strict=False) if pair[0] != pair[1]]
-    return len(words) == len(known) and all(_is_misspelled(*pair) for pair in differ)
-
-
-def _is_misspelled(word: str, known: str) -> bool:
-    letters = word.isalpha() and known.isalpha() and len(known) >= _FEWEST_LETTERS
-    return letters and bool(get_close_matches(word, [known], cutoff=_LIKENESS))
+def _numbers_and_words(name: str) -> tuple[list[str], int]:
+    return re.findall(r"[0-9]+(?:\.[0-9]+)?", name), len(re.findall("[a-z]+", name.casefold()))
 
 
 def system(printed: str) -> str | Refusal:

@@ -1,14 +1,12 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from perfdb.audit.review import accepted
 from perfdb.cli import gates, options
-from perfdb.cli.options import print_json, print_table
 from perfdb.compare import (
     Comparison,
     Match,
@@ -29,9 +27,6 @@ from perfdb.metrics import METRICS
 from perfdb.queries.scope import Only
 from perfdb.record import Release
 from perfdb.units import figure
-
-Names = tuple[str, str]
-"""Of release A and of release B."""
 
 
 @click.command()
@@ -59,28 +54,34 @@ def compare(
     difference can be told), unknown, or not judged for an open error of the audit on either side.
     """
     db, metric, as_json = only.pop("db"), only.pop("metric"), only.pop("style") == "json"
-    known = None if only.pop("judge_all") else accepted(reviewed)
+    judge_all, compared = only.pop("judge_all"), []
     asked = Only(**only)
-    compared: list[tuple[Names, Comparison]] = []
     with reading_current(store_url(db)) as connection:
-        pairs = both_named(a, b, read.known_releases(connection), asked.framework)
-        errors = frozenset() if known is None else read.open_errors(connection, known)
-        for pair in pairs:
-            of_a, of_b = (marked(read.results_of(connection, it, asked), errors) for it in pair)
-            compared.append(((pair[0].name, pair[1].name), comparison(of_a, of_b, metric)))
-    whole = together([it for _, it in compared])
-    for names, it in compared:
-        if not it.matched:
-            click.echo(report.why_nothing(*names, it, asked), err=as_json)
+        wrong = gates.unaccepted(connection, reviewed, judge_all)
+        for pair in both_named(a, b, read.known_releases(connection), asked.framework):
+            of_a, of_b = (marked(read.results_of(connection, it, asked), wrong) for it in pair)
+            compared.append((pair[0].name, pair[1].name, comparison(of_a, of_b, metric)))
+    for name_a, name_b, found in compared:
+        if not found.matched:
+            click.echo(report.why_nothing(name_a, name_b, found, asked), err=as_json)
         if not as_json:
-            _print(names, it, metric)
+            _print(name_a, name_b, found, metric)
+    whole = together([found for _, _, found in compared])
     if as_json:
-        print_json(document(whole))
+        options.print_json(document(whole))
     elif len(compared) > 1:
         click.echo(f"{len(compared)} frameworks: {report.summary(whole)}")
     gates.print_not_judged(len(whole.matched) - len(whole.judged), err=as_json)
     _warn_of_containers(whole)
-    return _exit_code(whole, gate, least)
+    failed = len(whole.failed)
+    unknown = sum(match.judgement.verdict is Verdict.UNKNOWN for match in whole.matched)
+    options.warn_of_ungated(failed, unknown, gate)
+    closing = {
+        "slower": bool(whole.slower(least)),
+        "missing": whole.missing,
+        "unknown": failed + unknown > 0,
+    }
+    return 1 if any(closing[word] for word in gate) else 0
 
 
 def _warn_of_containers(whole: Comparison) -> None:
@@ -94,38 +95,25 @@ def _warn_of_containers(whole: Comparison) -> None:
         click.echo(f"warning: {message}", err=True)
 
 
-def _exit_code(whole: Comparison, gate: frozenset[str], least: float) -> int:
-    failed = len(whole.failed)
-    unknown = sum(match.judgement.verdict is Verdict.UNKNOWN for match in whole.matched)
-    options.warn_of_ungated(failed, unknown, gate)
-    closing = {
-        "slower": bool(whole.slower(least)),
-        "missing": whole.missing,
-        "unknown": failed + unknown > 0,
-    }
-    return 1 if any(closing[word] for word in gate) else 0
-
-
-def _print(names: Names, compared: Comparison, metric: str | None) -> None:
-    if compared.matched:
+def _print(name_a: str, name_b: str, found: Comparison, metric: str | None) -> None:
+    if found.matched:
         columns = ["Case", "Figure", "A", "B", "B/A", "95 % interval", "B is"]
-        print_table(f"A: {names[0]}, B: {names[1]}", columns, map(_row, compared.matched))
-    lists = (compared.only_a, compared.only_b), (compared.only_b, ())
-    for name, (sides, others) in zip(names, lists, strict=True):
+        options.print_table(f"A: {name_a}, B: {name_b}", columns, map(_row, found.matched))
+    for name, sides, others in ((name_a, found.only_a, found.only_b), (name_b, found.only_b, ())):
         if sides:
             rows = [_unmatched(side, metric, others) for side in sides]
-            print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
-    click.echo(report.summary(compared))
+            options.print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
+    click.echo(report.summary(found))
 
 
 def _row(it: Match) -> tuple[str, ...]:
-    metric, a, b = METRICS[it.metric], it.a.shown, it.b.shown
+    a, b = it.a.shown, it.b.shown
     verdict = (report.verdict(it.judgement, it.metric), report.failed(it.b))
     return (
-        _cell((report.workload(a), report.how(it), report.remark(it))),
-        metric.title,
-        report.figure(a, metric.name),
-        report.figure(b, metric.name),
+        options.cell(report.workload(a), report.how(it), report.remark(it)),
+        METRICS[it.metric].title,
+        report.figure(a, it.metric),
+        report.figure(b, it.metric),
         figure(it.judgement.ratio, 3),
         report.interval(it.judgement),
         "\n".join(filter(None, verdict)),
@@ -134,11 +122,6 @@ def _row(it: Match) -> tuple[str, ...]:
 
 def _unmatched(side: Side, asked: str | None, others: Sequence[Side]) -> tuple[str, ...]:
     metric, it = METRICS[metric_for([side], [side], asked)], side.shown
-    hint = nearest_text(side, others)
-    notes = report.workload(it), report.configuration(it), report.remark_of(side), hint
-    return _cell(notes), metric.title, report.figure(it, metric.name)
-
-
-def _cell(notes: Iterable[str]) -> str:
-    """Lines of a cell, the last one empty: rows of several lines need air between them."""
-    return "\n".join((*filter(None, notes), ""))
+    notes = report.remark_of(side), nearest_text(side, others)
+    case = options.cell(report.workload(it), report.configuration(it), *notes)
+    return case, metric.title, report.figure(it, metric.name)

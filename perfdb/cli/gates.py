@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
+from sqlalchemy import Connection
 
-from perfdb.audit.review import REVIEWED
+from perfdb.audit.review import REVIEWED, accepted
 from perfdb.cli.options import NEVER, Command
+from perfdb.compare.read import open_errors
 from perfdb.record import Finding, Severity
 
 acknowledged_option = click.option(
@@ -42,21 +44,21 @@ def findings_at_gate(findings: Iterable[Finding], gate: str) -> list[Finding]:
 
 
 def verdict_options(command: Command) -> Command:
-    """--judge-all, --min-change and --acknowledged: of what there is a verdict, and a gate."""
-    command = acknowledged_option(command)
-    command = click.option(
+    """--judge-all, --min-change and --acknowledged: what has a verdict, and closes a gate."""
+    judge_all = click.option(
+        "--judge-all",
+        flag_value="yes",
+        help="Judge also what has an error of the audit that nobody has accepted.",
+    )
+    min_change = click.option(
         "--min-change",
         "least",
         metavar="PERCENT",
         default="0%",
         callback=_fraction,
         help="Let no gate close on what is slower by less than this, such as 2%.",
-    )(command)
-    return click.option(
-        "--judge-all",
-        flag_value="yes",
-        help="Judge also what has an error of the audit that nobody has accepted.",
-    )(command)
+    )
+    return judge_all(min_change(acknowledged_option(command)))
 
 
 def _fraction(_context: object, _option: object, value: str) -> float:
@@ -65,6 +67,16 @@ def _fraction(_context: object, _option: object, value: str) -> float:
     if found is None:
         raise click.BadParameter(f"{value!r} is no percentage below 100, such as 2%")
     return float(found[1]) / 100
+
+
+def unaccepted(
+    connection: Connection, reviewed: Path | None, judge_all: str | None
+) -> frozenset[int]:
+    """The results with open errors of the audit; none with --judge-all.
+
+    Raises InputError for a reviewed file that is wrong.
+    """
+    return frozenset() if judge_all else open_errors(connection, accepted(reviewed))
 
 
 def print_not_judged(count: int, *, err: bool) -> None:

@@ -155,6 +155,11 @@ def progress_bar(*, quiet: bool = False) -> "Progress":
     return Progress(console=console, transient=True, disable=quiet or not console.is_terminal)
 
 
+def cell(*lines: str) -> str:
+    """Lines of a table's cell, the last one empty: rows of several lines need air between them."""
+    return "\n".join((*filter(None, lines), ""))
+
+
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, default=str))

@@ -1,17 +1,17 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
 import click
 
-from perfdb.audit.review import accepted
 from perfdb.cli import gates, options
 from perfdb.compare import Choice, Level, Verdict, marked, read, report
 from perfdb.compare import trend as trending
 from perfdb.compare.output import series as series_document
+from perfdb.compare.sides import figures_of
 from perfdb.compare.trend import Point, Series
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
@@ -21,7 +21,7 @@ from perfdb.units import UNKNOWN, counted, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_BARS = 20
-"""From so many runs on, neighbours share a bar, and how many they are is printed."""
+"""From so many runs on, neighbors share a bar, and how many they are is printed."""
 
 PIPE_WIDTH = 120
 """Columns where stdout is no terminal."""
@@ -71,19 +71,16 @@ def trend(
     Without MODEL_OR_CASE everything is followed, and listed where the newest release is faster or
     slower than the one before, failed or lacks something.
     """
-    db, metric = only.pop("db"), only.pop("metric")
+    db, metric, judge_all = only.pop("db"), only.pop("metric"), only.pop("judge_all")
     all_, each_case = only.pop("all_"), only.pop("each_case") or gate
-    known = None if only.pop("judge_all") else accepted(reviewed)
     with reading_current(store_url(db)) as connection:
-        errors = frozenset() if known is None else read.open_errors(connection, known)
-        results = marked(read.results_of_words(connection, asked, Only(**only)), errors)
+        wrong = gates.unaccepted(connection, reviewed, judge_all)
+        results = marked(read.results_of_words(connection, asked, Only(**only)), wrong)
         choices = read.known_releases(connection)
         versions = read.versions(connection, choices)
     keys = None if each_case else tuple(word.lower() for word in asked if read.is_key(word))
     found = trending.noted_missing(_followed(results, choices, metric, keys), versions)
-    closed = [
-        gate & {word for word, is_closed in one.closes(least).items() if is_closed} for one in found
-    ]
+    closed = [gate & one.closes(least) for one in found]
     if as_json:
         listed = [series_document(*one) for one in zip(found, closed, strict=True)]
         options.print_json({"closed": sorted(frozenset().union(*closed)), "series": listed})
@@ -91,7 +88,8 @@ def trend(
         _print(found, results, only_news=not asked and not all_)
     not_judged = sum(not point.is_judged for one in found for point in one.points)
     gates.print_not_judged(not_judged, err=as_json)
-    failed, unknown = sum(bool(one.failed) for one in found), sum(bool(one.untold) for one in found)
+    failed, unknown = (sum(map(bool, some)) for some in
+                       ([one.failed for one in found], [one.unknown for one in found]))  # fmt: skip
     options.warn_of_ungated(failed, unknown, gate)
     return 1 if any(closed) else 0
 
@@ -102,7 +100,7 @@ def _followed(
     metric: str | None,
     keys: tuple[str, ...] | None,
 ) -> list[Series]:
-    """With each case by itself whose key begins with one of `keys`; None: with every one."""
+    """Each case that a key names and the work of the others; each case where `keys` is None."""
     if keys is None:
         return trending.follow_each(results, choices, metric)
     of_cases = [one for one in results if one.case_key.startswith(keys)]
@@ -114,7 +112,6 @@ def _followed(
 
 
 def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: bool) -> None:
-    """Series over releases, and what is in one alone; with `only_news` those that have some."""
     for one in found:
         if len(one.points) > 1 and (one.has_news or not only_news):
             _print_series(one)
@@ -123,14 +120,19 @@ def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: boo
         single = [one for one in found if len(one.points) == 1 and not one.missing_in]
         known = [row for row in map(_last, single) if UNKNOWN not in row]
         _print_table("In one release alone", ("Work", "Release", "Figure", "Runs"), known)
-    missing = [one for one in found if one.missing_in]
-    for name in dict.fromkeys(f"{one.shown.framework} {one.missing_in}" for one in missing):
-        rows = [_last(one) for one in missing if f"{one.shown.framework} {one.missing_in}" == name]
-        _print_table(f"Missing in {name}", ("Work", "Last in", "Figure", "Runs"), rows)
-    _print_reasons("Failed", ((one, one.failed) for one in found), _why_failed)
-    _print_reasons("Cannot be told", ((one, one.untold) for one in found), _why_untold)
+    missing: dict[str, list[tuple[str, ...]]] = {}
+    for one in found:
+        if one.missing_in:
+            name = f"Missing in {one.shown.framework} {one.missing_in}"
+            missing.setdefault(name, []).append(_last(one))
+    for title, rows in missing.items():
+        _print_table(title, ("Work", "Last in", "Figure", "Runs"), rows)
+    failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
+    _print_table("Failed", ("Work", "Releases", "Why"), failed)
+    unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.unknown]
+    _print_table("Cannot be told", ("Work", "Releases", "Why"), unknown)
     click.echo(_summary(found, only_news=only_news))
-    shown = {run.case_key for one in found for point in one.points for run in point.runs}
+    shown = {it.case_key for one in found for point in one.points for it in point.side.results}
     if more := len({result.case_key for result in results} - shown):
         cases = counted(more, "further case")
         click.echo(f"not shown: {cases} of the same work; --each-case follows each")
@@ -142,46 +144,39 @@ def _print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obj
 
 
 def _print_series(one: Series) -> None:
-    metric, it = METRICS[one.metric], one.shown
+    it = one.shown
     title = f"{report.workload(it)}\n{it.framework}, {it.origin}"
     if one.level is Level.CONFIGURATION:
         title += f", {report.configuration(it)}"
-    columns = ("Release", metric.title, "Change", "95 % interval", "Verdict", "Runs")
+    figure = METRICS[one.metric].title
+    columns = ("Release", figure, "Change", "95 % interval", "Verdict", "Runs")
     _print_table(title, columns, [_row(one, point) for point in one.points])
     if remarks := "; ".join(_remarks(one)):
         click.echo(f"  {remarks}\n")
 
 
-def _remarks(one: Series) -> list[str]:
+def _remarks(one: Series) -> Iterable[str]:
     worse = report.named(Verdict.SLOWER, one.metric)
-    remarks = [f"first {worse}: {one.regression.release}"] if one.regression else []
-    remarks += ["made up for since"] if one.recovered else []
+    if one.regression:
+        yield f"first {worse}: {one.regression.release}"
+    if one.recovered:
+        yield "made up for since"
     if it := one.decline:  # 1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)
-        within = report.interval(it.judgement)
-        change = f"{it.best.release}: {_change(it.judgement.ratio)}"
-        interval = "" if within == UNKNOWN else f" ({within})"
-        remarks.append(f"{it.newest.release} is {worse} than the best release, {change}{interval}")
-    remarks += [f"missing in {one.missing_in}"] if one.missing_in else []
-    remarks += ["another layout has taken its place"] if one.gave_way else []
+        within, change = report.interval(it.judgement), _change(it.judgement.ratio)
+        of_best = f"{it.best.release}: {change}{'' if within == UNKNOWN else f' ({within})'}"
+        yield f"{it.newest.release} is {worse} than the best release, {of_best}"
+    yield from [f"missing in {one.missing_in}"] if one.missing_in else []
+    yield from ["another layout has taken its place"] if one.gave_way else []
     apart = [point for point in one.points if point.is_apart]
     slower = [point for point in apart if point.verdict is Verdict.SLOWER]
-    remarks += [f"{worse} than {point.against}: {point.release}" for point in slower]
-    names = ", ".join(point.release for point in apart)
-    remarks += [f"{names} have no order: none is compared with another"] if len(apart) > 1 else []
-    return remarks
+    yield from (f"{worse} than {point.against}: {point.release}" for point in slower)
+    if len(apart) > 1:
+        names = ", ".join(point.release for point in apart)
+        yield f"{names} have no order: none is compared with another"
 
 
-def _print_reasons(
-    title: str,
-    found: Iterable[tuple[Series, Sequence[Point]]],
-    why: Callable[[Point], str],
-) -> None:
-    rows = [
-        (_work(one), f"{one.shown.framework} {point.against} → {point.release}", why(point))
-        for one, points in found
-        for point in points
-    ]
-    _print_table(title, ("Work", "Releases", "Why"), rows)
+def _because(one: Series, point: Point, why: str) -> tuple[str, ...]:
+    return _work(one), f"{one.shown.framework} {point.against} → {point.release}", why
 
 
 def _why_failed(point: Point) -> str:
@@ -190,18 +185,18 @@ def _why_failed(point: Point) -> str:
     return report.failed(point.side) or "\n".join(filter(None, (reason, report.ended(point.side))))
 
 
-def _why_untold(point: Point) -> str:
-    if point.cannot_be_told:
-        return point.cannot_be_told
+def _why_unknown(point: Point) -> str:
+    if point.reason_unknown:
+        return point.reason_unknown
     has_ratio = point.judgement is not None and point.judgement.ratio is not None
     return report.ended(point.side) or ("no spread" if has_ratio else "no figure of one of them")
 
 
 def _work(one: Series, marks: str = "") -> str:
-    """Its work, of a case by itself how it was done, and marks: each on a line, the last empty."""
+    """Its work, for a single case its layout, and marks: each on a line."""
     of_case = one.level is Level.CONFIGURATION
-    how = report.configuration(one.shown) if of_case else ""
-    return "\n".join((*filter(None, (report.workload(one.shown), how, marks)), ""))
+    layout = report.configuration(one.shown) if of_case else ""
+    return options.cell(report.workload(one.shown), layout, marks)
 
 
 def _last(one: Series) -> tuple[str, ...]:
@@ -212,7 +207,7 @@ def _last(one: Series) -> tuple[str, ...]:
 
 
 def _row(series: Series, point: Point) -> tuple[str, ...]:
-    metric, judged, side = METRICS[series.metric], point.judgement, point.side
+    judged, side = point.judgement, point.side
     notes = (
         point.release,
         f"against {point.against}" if point.is_apart and point.against else "",
@@ -221,11 +216,11 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         report.containers(side),
         report.ended(side),
         report.flag(side),
-        report.median(side, metric.name),
+        report.median(side, series.metric),
     )
     return (
         "\n".join(filter(None, notes)),
-        report.figure(side.shown, metric.name),
+        report.figure(side.shown, series.metric),
         _change(judged.ratio if judged else None),
         report.interval(judged) if judged else UNKNOWN,
         report.verdict(judged, series.metric) if judged else "",
@@ -235,9 +230,11 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
 
 def _runs(series: Series, point: Point) -> str:
     """A bar for each run; of many also how many they are, and from where to where."""
-    figures = series.figures(point.runs)
-    every = [value for one in series.points for value in series.figures(one.runs)] or [0.0]
-    bars = sparkline(figures, (min(every), max(every)))
+    figures, every = (
+        figures_of((run for it in points for run in it.side.results), series.metric)
+        for points in ([point], series.points)
+    )
+    bars = sparkline(figures, (min(every, default=0.0), max(every, default=0.0)))
     if len(figures) <= MOST_BARS:
         return bars
     low, high = (report.printed(METRICS[series.metric], end(figures)) for end in (min, max))
@@ -251,7 +248,7 @@ def _change(ratio: float | None) -> str:
 def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
     """A bar for each figure, from the lowest to the highest; half-way up where all are equal.
 
-    Of more than MOST_BARS figures a bar is the mean of neighbours.
+    Of more than MOST_BARS figures a bar is the mean of neighbors.
     """
     low, high = between
     top, count = len(BLOCKS) - 1, min(len(figures), MOST_BARS)
@@ -268,12 +265,12 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
         "failed": sum(bool(one.failed) for one in found),
-        "cannot be told": sum(bool(one.untold) for one in found),
+        "cannot be told": sum(bool(one.unknown) for one in found),
     }
     named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
     parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     line = f"{len(followed)} followed over releases: {', '.join(parts)}"
-    hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
+    hidden = sum(not (one.has_news or one.unknown) for one in followed) if only_news else 0
     return f"{line}; {hidden} without news are not listed: --all lists them" if hidden else line

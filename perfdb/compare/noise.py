@@ -1,4 +1,4 @@
-"""How far the figure of a side may be off, and how far so the ratio of two."""
+"""How far the figure of a side may be off, and the ratio of two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,12 @@ least, of several as if one more run had shown it.
 The 90th percentile over 69 configurations with three or more runs (581 runs, 17 submitters) in the
 public logs of MLPerf Training v4.1 and v5.0, on machines that did nothing else.
 """
-
 MEDIAN_TO_MEAN = sqrt(pi / 2)
 """How much less sharp a median is than the mean, at most: in the limit of many normal figures."""
-
 DECILES_APART = 2.563
 """Standard deviations between the 10th and the 90th percentile of a normal distribution."""
-
 STUDENT_T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Two-sided 95 % quantiles of Student's t for 1 to 10 degrees of freedom; above, that of 10."""
-
 WIDEST = 300.0
 """Half of the widest interval, as a logarithm: exp() of more than twice that is no float."""
 
@@ -42,19 +38,25 @@ def spread(side: Side, metric: str) -> Spread | None:
 
     Several runs: what they show, with `RUN_TO_RUN` as of one more run, so that repeats that agree
     by chance are not taken for a machine without noise. That is a moderated variance after Smyth
-    (2004, doi:10.2202/1544-6115.1027), whose prior has one degree of freedom. What is compared is
-    their median, which is less sharp than their mean.
+    (2004, doi:10.2202/1544-6115.1027), whose prior has one degree of freedom. Their median is
+    compared, which is less sharp than their mean.
 
-    One run: as far as its steps are from one another, and `RUN_TO_RUN` at least. Steps of one run
+    One run: how far its steps are from one another, and `RUN_TO_RUN` at least. Steps of one run
     are no repetitions of it: what slows one run on a busy machine slows all its steps, so the error
     of their median would call noise a difference. Repeat runs for a sharper verdict. The step times
-    of a run say nothing of how many tokens its steps had by chance.
+    of a run do not show how many tokens its steps had by chance.
     """
     figures = side.repeats(metric)
     if len(figures) > 1:
         return of_runs(figures)
-    is_told = side.origin == Origin.MEASURED and not side.is_uneven(metric)
-    return _of_steps(side.shown) if is_told else None
+    if side.origin != Origin.MEASURED or side.is_uneven(metric):
+        return None
+    # A log that prints one mean for many steps shows no more than there are means.
+    run, count = side.shown, side.shown.num_means or side.shown.num_steps
+    apart = _steps_apart(run)
+    if not count or count < 2 or apart is None:
+        return None
+    return Spread(max(apart, RUN_TO_RUN), count - 1)
 
 
 def of_runs(figures: Sequence[float]) -> Spread:
@@ -67,14 +69,6 @@ def _squares(figures: Sequence[float]) -> float:
     """How far runs are from their mean, with the assumed one: relative, squared and summed."""
     mean = fmean(figures)
     return RUN_TO_RUN**2 + sum((figure / mean - 1) ** 2 for figure in figures)
-
-
-def _of_steps(run: Result) -> Spread | None:
-    """The means of a log that prints one for many steps tell no more than there are of them."""
-    apart, count = _steps_apart(run), run.num_means or run.num_steps
-    if not count or count < 2 or apart is None:
-        return None
-    return Spread(max(apart, RUN_TO_RUN), count - 1)
 
 
 def _steps_apart(run: Result) -> float | None:
@@ -92,9 +86,9 @@ def _steps_apart(run: Result) -> float | None:
 def half_between(a: Side, b: Side, metric: str) -> float | None:
     """Half the 95 % interval of log(b/a); None where it is unknown for either.
 
-    A single run against several is as far off as it says itself, and as they say at the least:
-    they show how far the runs of this case are apart, which the steps of one run cannot. A single
-    published figure says nothing itself.
+    A single run against several is as far off as its steps show, and at least as far as the runs
+    of the other side: they show how much the runs of this case differ, which the steps of one run
+    cannot. A single published figure shows nothing itself.
     """
     ours, theirs = spread(a, metric), spread(b, metric)
     several = [figures for side in (a, b) if len(figures := side.repeats(metric)) > 1]

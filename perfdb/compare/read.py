@@ -14,10 +14,11 @@ from perfdb.compare.releases import Choice, KnownRelease, choices, in_order, nam
 from perfdb.errors import Diagnostic, InputError
 from perfdb.queries import catalog
 from perfdb.queries import results as queries
-from perfdb.queries.scope import Only, Scope, narrowed, spelled, within
-from perfdb.queries.scope import known as in_store
+from perfdb.queries.scope import Only, Scope, known, narrowed, spelled, within
 from perfdb.record import Finding, Origin, Result
 from perfdb.versions import is_numbered
+
+_ATTRIBUTES: Final = frozenset(one.name for one in dataclasses.fields(Result))
 
 
 def known_releases(connection: Connection) -> tuple[Choice, ...]:
@@ -34,7 +35,7 @@ def release_ids(connection: Connection, name: str | None) -> tuple[int, ...] | N
 def results_of(
     connection: Connection, choice: Choice, only: Only | None = None
 ) -> tuple[Result, ...]:
-    """Every current result of the releases that a name means, of these alone.
+    """Every current result of the releases that a name means, narrowed to `only`.
 
     Raises InputError for a framework, system or model that the store does not have.
     """
@@ -50,9 +51,6 @@ def of_rows(rows: Iterable[Mapping[str, object]]) -> tuple[Result, ...]:
     )
 
 
-_ATTRIBUTES: Final = frozenset(one.name for one in dataclasses.fields(Result))
-
-
 def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int]:
     """The results, by their number, in which the last audit found errors that nobody accepts.
 
@@ -66,26 +64,47 @@ def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int
 def results_of_words(
     connection: Connection, words: Sequence[str], only: Only
 ) -> tuple[Result, ...]:
-    """The current results of the models or keys that were asked for, of these alone.
+    """The current results of the models or keys that were asked for, narrowed to `only`.
 
     Without a word they are all. Raises InputError for every word that means nothing in the store,
     and where nothing is left.
     """
-    names = connection.scalars(catalog.model_names()).all()
     wanted = [spelled(word) for word in words]
     everything = queries.of_words(wanted) if wanted else queries.current()
-    question = narrowed(everything, in_store(connection, only))
+    question = narrowed(everything, known(connection, only))
     found = tuple(queries.read(connection, question))
-    problems = [
-        _nothing(word, names)
+    lacking = [
+        word
         for word, name in zip(words, wanted, strict=True)
         if not connection.execute(queries.of_words([name]).limit(1)).first()
     ]
-    if not found and not problems:
-        problems = [_nothing_left(words, only)]
-    if problems:
-        raise InputError(problems)
+    if lacking:
+        names = connection.scalars(catalog.model_names()).all()
+        raise InputError(_no_model(word, names) for word in lacking)
+    if not found:
+        raise InputError(_nothing_left(words, only))
     return found
+
+
+def _no_model(word: str, names: Sequence[str]) -> Diagnostic:
+    if not names:
+        remedy = "the store holds no results; fill it with `perfdb ingest`"
+    elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
+        remedy = f"did you mean {' or '.join(close)}?"
+    else:
+        remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
+    return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
+
+
+def _nothing_left(words: Sequence[str], only: Only) -> Diagnostic:
+    narrowing = {name: value for name, value in vars(only).items() if value is not None}
+    if not narrowing:
+        return Diagnostic("trend", "no results", remedy="fill the store with `perfdb ingest`")
+    asked = [", ".join(words)] if words else []
+    asked += [f"of {only.framework}"] if only.framework else []
+    asked += [f"on {only.system}"] if only.system else []
+    remedy = f"leave out one of {', '.join(f'--{name}' for name in narrowing)}"
+    return Diagnostic("trend", f"no results of {' '.join(asked)}", remedy=remedy)
 
 
 def versions(
@@ -98,46 +117,16 @@ def versions(
     of_ids: dict[int, set[tuple[str, Origin]]] = defaultdict(set)
     for row in connection.execute(catalog.all_releases()).mappings():
         of_ids[row["release_id"]].add((row["framework"], Origin(row["origin"])))
-    found: dict[tuple[str, Origin], list[str]] = defaultdict(list)
     numbered = {
         one for choice in choices if is_numbered(choice.version) for one in choice.release_ids
     }
+    found: dict[tuple[str, Origin], dict[str, None]] = defaultdict(dict)
     for number, name in in_order(choices).items():
         for key in of_ids[number] if number in numbered else ():
-            if name not in found[key]:
-                found[key].append(name)
-    return found
+            found[key][name] = None
+    return {key: list(names) for key, names in found.items()}
 
 
 def is_key(word: str) -> bool:
     """Whether a word is the beginning of a key rather than the name of a model."""
     return re.fullmatch(rf"[0-9a-fA-F]{{{queries.KEY_LENGTH},64}}", word) is not None
-
-
-def _nothing(word: str, names: Sequence[str]) -> Diagnostic:
-    if not names:
-        remedy = "the store holds no results; fill it with `perfdb ingest`"
-    elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
-        remedy = f"did you mean {' or '.join(close)}?"
-    else:
-        remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
-    return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
-
-
-def _nothing_left(words: Sequence[str], only: Only) -> Diagnostic:
-    if not _options(only):
-        return Diagnostic("trend", "no results", remedy="fill the store with `perfdb ingest`")
-    asked = " ".join(filter(None, (", ".join(words), _said(only))))
-    remedy = f"leave out one of {', '.join(_options(only))}"
-    return Diagnostic("trend", f"no results of {asked}", remedy=remedy)
-
-
-def _options(only: Only) -> list[str]:
-    return [f"--{name}" for name, value in vars(only).items() if value is not None]
-
-
-def _said(only: Only) -> str:
-    wording = {"framework": "of", "system": "on"}
-    return " ".join(
-        f"{word} {value}" for name, word in wording.items() if (value := vars(only)[name])
-    )

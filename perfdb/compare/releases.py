@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.groups import grouped
 from perfdb.record import Frozen, Release
-from perfdb.versions import Precedence, is_numbered, stage_order
+from perfdb.versions import is_numbered, stage_order
 
 
 class KnownRelease(Frozen):
@@ -23,7 +23,7 @@ class KnownRelease(Frozen):
     release: str | None
     container: str | None
     first_at: datetime | None = None
-    """When its first run was started; of what does not say, when it was read."""
+    """When its first run was started; without runs, when it was read."""
     verified: str | None = None
     """The first date at which a file says that it was verified, as printed: '2026-08-18'."""
     first_line: int | None = None
@@ -34,10 +34,24 @@ class KnownRelease(Frozen):
         """'nemo 25.04'."""
         return Release(framework=self.framework, version=self.release).name
 
+    @property
+    def began(self) -> tuple[float, str, int]:
+        """When it was run, verified or read first; what was read at once is ordered by line.
+
+        A date without a time zone is in UTC; other words are no date.
+        """
+        known = [self.first_at.timestamp()] if self.first_at else []
+        try:
+            at = datetime.fromisoformat(self.verified or "")
+            known.append((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+        except ValueError:
+            pass
+        return (min(known, default=0.0), self.container or "", self.first_line or 0)
+
 
 @dataclass(frozen=True)
 class Choice:
-    """What a person can ask to compare: a name, and the releases in the store it stands for."""
+    """A name that a person can ask for, and the releases in the store that it means."""
 
     name: str
     framework: str
@@ -45,7 +59,7 @@ class Choice:
     release_ids: tuple[int, ...]
 
     def overlaps(self, other: "Choice") -> bool:
-        """Whether results of this choice are results of the other, too: of a part, or of itself."""
+        """Whether both have results in common, or are the same."""
         return self == other or not set(self.release_ids).isdisjoint(other.release_ids)
 
 
@@ -55,27 +69,27 @@ def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
     A version that was run in several containers is one choice for all of them, followed by one for
     each in the order of time, named 'nemo 25.04 [CONTAINER]'.
     """
-    earliest = {one.release_id: one for one in sorted(known, key=_began, reverse=True)}
-    by_name = grouped(sorted(earliest.values(), key=_order), lambda one: one.name)
-    return tuple(choice for name, group in by_name.items() for choice in _of_name(name, group))
 
+    def order(one: KnownRelease) -> tuple[object, ...]:
+        version = (one.release is None, stage_order(one.release))
+        return (one.framework, *version, one.began, one.release_id)
 
-def _of_name(name: str, group: Sequence[KnownRelease]) -> list[Choice]:
-    framework, version = group[0].framework, group[0].release
-    whole = Choice(name, framework, version, _ids(group))
-    boxes = grouped(group, lambda one: one.container or "no container").items()
-    boxed = [Choice(f"{name} [{box}]", framework, None, _ids(some)) for box, some in boxes]
-    return [whole, *boxed] if len(boxed) > 1 else [whole]
-
-
-def _ids(group: Iterable[KnownRelease]) -> tuple[int, ...]:
-    return tuple(one.release_id for one in group)
+    earliest = {one.release_id: one for one in sorted(known, key=lambda one: one.began)[::-1]}
+    found = []
+    for name, group in grouped(sorted(earliest.values(), key=order), lambda one: one.name).items():
+        framework, version = group[0].framework, group[0].release
+        found.append(Choice(name, framework, version, tuple(one.release_id for one in group)))
+        boxes = grouped(group, lambda one: one.container or "no container")
+        for box, some in boxes.items() if len(boxes) > 1 else ():
+            ids = tuple(one.release_id for one in some)
+            found.append(Choice(f"{name} [{box}]", framework, None, ids))
+    return tuple(found)
 
 
 def in_order(choices: Iterable[Choice]) -> Mapping[int, str]:
     """What each release is called among those of its framework, in their order: '25.04', 'main'.
 
-    Of a numbered version in several containers: '25.04 [CONTAINER]'. `choices` are as of `choices`.
+    A numbered version in several containers: '25.04 [CONTAINER]'. `choices` are as of `choices`.
     """
     found: dict[int, str] = {}
     numbered: set[int] = set()
@@ -90,8 +104,8 @@ def in_order(choices: Iterable[Choice]) -> Mapping[int, str]:
 def builds(choices: Iterable[Choice]) -> Mapping[int, int]:
     """The place of each release, by its number, among those that only a commit's hash tells apart.
 
-    Versions are in the order of `perfdb.versions.version_order` with it. `choices` are as of
-    `choices`; the containers of a version share a place.
+    It is the `build` of `perfdb.versions.version_order`. `choices` are as of `choices`; the
+    containers of a version share a place.
     """
     versions = [one for one in choices if one.version is not None]
     alike = grouped(versions, lambda one: (one.framework, stage_order(one.version))).values()
@@ -101,31 +115,6 @@ def builds(choices: Iterable[Choice]) -> Mapping[int, int]:
         for place, one in enumerate(some)
         for number in one.release_ids
     }
-
-
-def _order(one: KnownRelease) -> Precedence:
-    return (
-        one.framework,
-        one.release is None,
-        stage_order(one.release),
-        _began(one),
-        one.release_id,
-    )
-
-
-def _began(one: KnownRelease) -> tuple[float, str, int]:
-    """When it was run, verified or read first; what was read at once is in the order of lines."""
-    known = [at.timestamp() for at in (one.first_at, _date(one.verified)) if at]
-    return (min(known, default=0.0), one.container or "", one.first_line or 0)
-
-
-def _date(text: str | None) -> datetime | None:
-    """A date as files print it, without a time zone in UTC; None for other words."""
-    try:
-        found = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def named(text: str, known: Sequence[Choice]) -> Choice:
@@ -143,10 +132,19 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
     )
     if len(found) == 1:
         return found[0]
-    of_framework = [
-        choice for choice in known if choice.name.lower().startswith(f"{spelled.lower()} ")
-    ]
-    raise InputError(_not_one(text, found or of_framework, known))
+    prefix = f"{spelled.lower()} "
+    found = found or [choice for choice in known if choice.name.lower().startswith(prefix)]
+    names = [choice.name for choice in known]
+    message = f"no release {text!r}"
+    if not known:
+        remedy = "the store holds no results; fill it with `perfdb ingest`"
+    elif found:
+        message = f"{text!r} names no single release"
+        remedy = f"say {' or '.join(shlex.quote(choice.name) for choice in found)}"
+    else:
+        hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
+        remedy = listed if hint == listed else f"{hint} {listed}"
+    raise InputError(Diagnostic("release", message, remedy=remedy))
 
 
 def both_named(
@@ -154,47 +152,33 @@ def both_named(
 ) -> tuple[tuple[Choice, Choice], ...]:
     """What two texts mean: two releases, or those of each framework that has such versions.
 
-    Of a framework that has one of two versions alone the other release is there, without results.
-    Raises InputError where a text means none, where no framework has both, and where A is B or a
-    part of it.
+    Where a framework has only one of two versions, the other release is there without results.
+    Raises InputError where a text means no release, where no framework has both, and where A is B
+    or a part of it.
     """
-    of_a, of_b = (_of_version(text, known, framework) for text in (a, b))
-    several = len(of_a) > 1 or len(of_b) > 1
-    if several and of_a.keys() & of_b.keys():
-        names = sorted(of_a.keys() | of_b.keys())
-        found = [(of_a.get(one, _none(one, a)), of_b.get(one, _none(one, b))) for one in names]
+
+    def of_version(text: str) -> dict[str, Choice]:
+        found = {choice.framework: choice for choice in known if choice.version == text.strip()}
+        return {framework: found[framework]} if framework and framework in found else found
+
+    def without_results(name: str, text: str) -> Choice:
+        release = Release(framework=name, version=text.strip())
+        return Choice(release.name, name, release.version, ())
+
+    of_a, of_b = of_version(a), of_version(b)
+    if (len(of_a) > 1 or len(of_b) > 1) and of_a.keys() & of_b.keys():
+        found = [
+            (of_a.get(name) or without_results(name, a), of_b.get(name) or without_results(name, b))
+            for name in sorted(of_a.keys() | of_b.keys())
+        ]
     else:
         found = [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
-    if alike := [one for one, other in found if one == other]:
-        remedy = "name two; `perfdb trend` has the runs of one"
-        raise InputError(Diagnostic("release", f"A and B are both {alike[0].name}", remedy=remedy))
-    if parts := [(one.name, other.name) for one, other in found if one.overlaps(other)]:
-        message = "{} and {} have the same results in part".format(*parts[0])
-        raise InputError(
-            Diagnostic("release", message, remedy="name two releases, or two containers")
-        )
+    for one, other in found:
+        if one == other:
+            remedy = "name two; `perfdb trend` has the runs of one"
+            raise InputError(Diagnostic("release", f"A and B are both {one.name}", remedy=remedy))
+        if one.overlaps(other):
+            message = f"{one.name} and {other.name} have the same results in part"
+            remedy = "name two releases, or two containers"
+            raise InputError(Diagnostic("release", message, remedy=remedy))
     return tuple(found)
-
-
-def _of_version(text: str, known: Sequence[Choice], framework: str | None) -> dict[str, Choice]:
-    """The releases of a version by their framework, of the one that is asked for if it has it."""
-    found = {choice.framework: choice for choice in known if choice.version == text.strip()}
-    return {framework: found[framework]} if framework and framework in found else found
-
-
-def _none(framework: str, version: str) -> Choice:
-    release = Release(framework=framework, version=version.strip())
-    return Choice(release.name, framework, release.version, ())
-
-
-def _not_one(text: str, found: Sequence[Choice], known: Sequence[Choice]) -> Diagnostic:
-    if not known:
-        remedy = "the store holds no results; fill it with `perfdb ingest`"
-        return Diagnostic("release", f"no release {text!r}", remedy=remedy)
-    if found:
-        meant = " or ".join(shlex.quote(choice.name) for choice in found)
-        return Diagnostic("release", f"{text!r} names no single release", remedy=f"say {meant}")
-    names = [choice.name for choice in known]
-    hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
-    remedy = listed if hint == listed else f"{hint} {listed}"
-    return Diagnostic("release", f"no release {text!r}", remedy=remedy)

@@ -9,8 +9,9 @@ from typing import Final
 
 from perfdb import fields, units
 from perfdb.catalog import titles
-from perfdb.compare.sides import Comparison, Difference, Judgement, Match, Side, Verdict, usable
-from perfdb.compare.verdict import ENDED
+from perfdb.compare.match import Comparison, Differences, Match
+from perfdb.compare.sides import Side, usable
+from perfdb.compare.verdict import ENDED, Judgement, Verdict
 from perfdb.groups import grouped
 from perfdb.messages import note_text
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
@@ -20,16 +21,36 @@ from perfdb.units import UNKNOWN, number, percent, share, significant, text
 
 Printed = Mapping[str, str]
 """The text of each cell of a row by field, as its page prints it; empty for a run."""
-
 _NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?")
+
+OPEN_ERRORS: Final = "⚑ open errors"
+"""The mark of a figure in which the audit finds errors that nobody has accepted."""
+
+SHORT: Final[Mapping[str, str]] = {
+    name: fields.short(name) for name in CONFIGURATION_FIELDS if name != "options"
+}
+"""What pages print for a configuration field."""
+
+WORKLOAD_WORDS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    "framework": ("frameworks", str),
+    "system_title": ("systems", str),
+    "model_title": ("models", str),
+    "qualifiers": ("model qualifiers", str),
+    "task": ("tasks", titles.task),
+    "precision": ("precisions", titles.precision),
+    "num_gpus": ("numbers of GPUs", str),
+    "sequence_length": ("sequence lengths", str),
+    "global_batch_size": ("global batch sizes", str),
+}
+"""The fields that must agree before two results are the same work: their words and titles."""
 
 
 def printed(metric: Metric, value: float | None, texts: Printed | None = None) -> str:
     """A figure in its metric's unit as text: with the digits its page printed; – when unknown.
 
     `value` is in the unit of the metric, seconds or tokens/s, and a share of 1 for MFU, which is
-    printed in percent. One of a run has as many decimals as the metric has, or three significant
-    digits where it would lose its digits so; a step time has four significant digits.
+    printed in percent. A figure of a run has as many decimals as the metric has, or three
+    significant digits where it would lose its digits so; a step time has four significant digits.
     """
     if value is None or isnan(value):
         return UNKNOWN
@@ -40,7 +61,7 @@ def printed(metric: Metric, value: float | None, texts: Printed | None = None) -
 
 
 def with_digits(metric: Metric, value: float, found: int | None) -> str:
-    """A figure with so many decimals; None: as many as its metric has, or enough to say it."""
+    """A figure with so many decimals; None: as many as its metric has, or enough to show it."""
     if metric.name == "mfu":
         return share(value) if found is None else percent(value, found)
     return units.figure(value, metric.digits) if found is None else number(value, found)
@@ -52,44 +73,13 @@ def decimals(texts: Printed, field: str, value: float) -> int | None:
     None if the page has no such column, or prints another value: in another unit, or from before
     a correction.
     """
-    return next(_found(texts.get(field, ""), field, value), None)
-
-
-def _found(text: str, field: str, value: float) -> Iterator[int]:
-    for whole, fraction in _NUMBER.findall(text):
+    for whole, fraction in _NUMBER.findall(texts.get(field, "")):
         read = float(f"{whole.replace(',', '')}.{fraction or 0}")
         if field == "mfu" and isclose(read, value * 100):
-            yield len(fraction)
-        elif isclose(read, value):
-            yield max(0, len(fraction) - 2) if field == "mfu" else len(fraction)
-
-
-OPEN_ERRORS: Final = "⚑ open errors"
-"""The mark of a figure in which the audit finds errors that nobody has accepted."""
-
-SHORT: Final[Mapping[str, str]] = {
-    name: fields.short(name) for name in CONFIGURATION_FIELDS if name != "options"
-}
-"""What pages print for a configuration field."""
-
-WORKLOAD_WORDS: Mapping[str, str] = {
-    "framework": "frameworks",
-    "system_title": "systems",
-    "model_title": "models",
-    "qualifiers": "model qualifiers",
-    "task": "tasks",
-    "precision": "precisions",
-    "num_gpus": "numbers of GPUs",
-    "sequence_length": "sequence lengths",
-    "global_batch_size": "global batch sizes",
-}
-"""The fields that must agree before two results are the same work, as a sentence names them."""
-
-_TITLES: Mapping[str, Callable[[str], str]] = {
-    "task": titles.task,
-    "precision": titles.precision,
-}
-"""How people read the values of a field that has names of its own."""
+            return len(fraction)
+        if isclose(read, value):
+            return max(0, len(fraction) - 2) if field == "mfu" else len(fraction)
+    return None
 
 
 def figure(result: Result, metric: str) -> str:
@@ -111,21 +101,20 @@ def workload(result: Result) -> str:
 
 
 def configuration(result: Result) -> str:
-    """'MBS 1, TP 2, PP 1': what is known of how the work was laid out; – where nothing is."""
-    return ", ".join(_laid_out(result)) or UNKNOWN
+    """'MBS 1, TP 2, PP 1': the known layout of the work; – where nothing is known."""
+    return ", ".join(_layout(result)) or UNKNOWN
 
 
-def _laid_out(result: Result) -> list[str]:
-    stated = [(SHORT[field], getattr(result, field)) for field in SHORT]
+def _layout(result: Result) -> list[str]:
+    stated = [(short, getattr(result, field)) for field, short in SHORT.items()]
     stated += sorted(result.options.items())
     return [f"{name} {text(value)}" for name, value in stated if value not in (None, "")]
 
 
-def changes(differences: Iterable[Difference]) -> str:
+def changes(differences: Differences) -> str:
     """'TP 2 → 1, MBS 1 → 2'; empty where the configuration is equal."""
-    return ", ".join(
-        f"{SHORT.get(one.field, one.field)} {text(one.a)} → {text(one.b)}" for one in differences
-    )
+    changed = differences.items()
+    return ", ".join(f"{SHORT.get(name, name)} {text(a)} → {text(b)}" for name, (a, b) in changed)
 
 
 def how(match: Match) -> str:
@@ -136,9 +125,9 @@ def how(match: Match) -> str:
 
 
 def told_apart(labels: Sequence[str], matches: Sequence[Match]) -> list[str]:
-    """The labels of matches; of those that are the same each with what its match differs in.
+    """The labels of matches; equal ones each with what its match differs in.
 
-    'Llama 3 8B · measured · TP 2': whose figures they are, and how the work was laid out.
+    'Llama 3 8B · measured · TP 2': the origin of its figures, and the layout of the work.
     """
     groups = grouped(zip(labels, matches, strict=True), itemgetter(0))
     alike = {label: [match for _, match in some] for label, some in groups.items()}
@@ -149,32 +138,32 @@ def told_apart(labels: Sequence[str], matches: Sequence[Match]) -> list[str]:
 
 
 def _apart(match: Match, alike: Sequence[Match]) -> Iterator[str]:
-    """What a match has, and not all of those that are named alike."""
+    """What a match has, and not all matches with the same label."""
+
+    def origins(one: Match) -> str:
+        return " → ".join(dict.fromkeys((one.a.origin, one.b.origin)))
+
     if len(alike) == 1:
         return
-    if len(set(map(_origins, alike))) > 1:
-        yield _origins(match)
+    if len(set(map(origins, alike))) > 1:
+        yield origins(match)
     if match.differences:
         yield how(match)
         return
-    sides = [_laid_out(side.shown) for one in alike for side in (one.a, one.b)]
+    sides = [_layout(side.shown) for one in alike for side in (one.a, one.b)]
     shared = set.intersection(*map(set, sides))
-    yield ", ".join(part for part in _laid_out(match.b.shown) if part not in shared)
-
-
-def _origins(match: Match) -> str:
-    return " → ".join(dict.fromkeys((match.a.origin, match.b.origin)))
+    yield ", ".join(part for part in _layout(match.b.shown) if part not in shared)
 
 
 def verdict(judgement: Judgement, metric: str) -> str:
-    """'faster'; of what failed also how it ended: 'failed: out of memory'."""
+    """'faster'; for a failure also how it ended: 'failed: out of memory'."""
     failed = judgement.verdict is Verdict.FAILED
-    wording = named(judgement.verdict, metric)
-    return f"{wording}: {judgement.reason}" if failed else wording
+    word = named(judgement.verdict, metric)
+    return f"{word}: {judgement.reason}" if failed else word
 
 
 def named(verdict: Verdict, metric: str) -> str:
-    """The word for a verdict by a metric: 'faster', of peak memory 'better'."""
+    """The word for a verdict by a metric: 'faster', for peak memory 'better'."""
     better, worse = METRICS[metric].words
     return {Verdict.FASTER: better, Verdict.SLOWER: worse}.get(verdict, str(verdict))
 
@@ -196,21 +185,21 @@ def remark(match: Match) -> str:
         ", ".join(filter(None, (remark_of(side), median(side, match.metric))))
         for side in (match.a, match.b)
     )
-    wording = a if a == b else f"A: {a}; B: {b}"
+    words = a if a == b else f"A: {a}; B: {b}"
     failed = match.judgement.verdict is Verdict.FAILED
-    return "; ".join(filter(None, (wording, None if failed else match.judgement.reason)))
+    return "; ".join(filter(None, (words, None if failed else match.judgement.reason)))
 
 
 def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs, 2 containers', 'measured, the run was out of memory'."""
-    wording = str(side.origin), runs(side), containers(side), ended(side), flag(side)
-    return ", ".join(filter(None, wording))
+    words = str(side.origin), runs(side), containers(side), ended(side), flag(side)
+    return ", ".join(filter(None, words))
 
 
 def median(side: Side, metric: str) -> str:
-    """'median 10,550', which a verdict is on; empty where it is the figure that tables print."""
-    wording = printed(METRICS[metric], side.median(metric), side.shown.printed)
-    return "" if wording == figure(side.shown, metric) else f"median {wording}"
+    """'median 10,550', which a verdict compares; empty where tables print the same figure."""
+    words = printed(METRICS[metric], side.median(metric), side.shown.printed)
+    return "" if words == figure(side.shown, metric) else f"median {words}"
 
 
 def runs(side: Side) -> str:
@@ -262,14 +251,14 @@ def counting(metric: Metric, conventions: Iterable[str | None]) -> str:
     stated = set(conventions)
     if metric.name not in CONVENTION_BOUND or (len(stated) == 1 and None not in stated):
         return ""
-    wording = (
+    words = (
         f"{metric.title} of different programs or FLOPs conventions may count other FLOPs for the "
         "same work"
     )
     if None not in stated:
-        return f"{wording}."
+        return f"{words}."
     where = "here" if len(stated) == 1 else "where none is named"
-    return f"{wording}; no convention is stated {where}."
+    return f"{words}; no convention is stated {where}."
 
 
 def summary(comparison: Comparison) -> str:
@@ -283,27 +272,21 @@ def summary(comparison: Comparison) -> str:
 
 
 def why_nothing(name_a: str, name_b: str, comparison: Comparison, only: Only = EVERY) -> str:
-    """A sentence that says that, and why, two releases share no work; of `only` these results."""
+    """That two releases share no work, and why: 'different systems (DGX-H100 / DGX-B200)'.
+
+    `only` is what the comparison was narrowed to.
+    """
     narrowed = " ".join(f"--{name} {it}" for name, it in vars(only).items() if it is not None)
     sides = (comparison.only_a, comparison.only_b)
     for name, found in zip((name_a, name_b), sides, strict=True):
         if not found:
             of_these = f" of {narrowed}" if narrowed else ""
             return f"Nothing to compare: {name} has no results{of_these}."
-    reasons = [_disjoint(field, *sides) for field in WORKLOAD_WORDS]
-    reason = "; ".join(filter(None, reasons)) or "no combination of them is in both"
+    reasons = []
+    for field, (words, title) in WORKLOAD_WORDS.items():
+        a, b = ({getattr(side.shown, field) for side in some} for some in sides)
+        if not a & b:
+            values = (", ".join(sorted(title(text(one)) for one in some)) for some in (a, b))
+            reasons.append(f"different {words} ({' / '.join(values)})")
+    reason = "; ".join(reasons) or "no combination of them is in both"
     return f"Nothing to compare: {name_a} and {name_b} share no work: {reason}."
-
-
-def _disjoint(field: str, a: Iterable[Side], b: Iterable[Side]) -> str:
-    """'different systems (DGX-H100 / DGX-B200)'; empty where the two sides share a value."""
-    values = [{getattr(side.shown, field) for side in sides} for sides in (a, b)]
-    if values[0] & values[1]:
-        return ""
-    wording = ({_value(field, one) for one in found} for found in values)
-    listed = " / ".join(", ".join(sorted(some)) for some in wording)
-    return f"different {WORKLOAD_WORDS[field]} ({listed})"
-
-
-def _value(field: str, value: object) -> str:
-    return _TITLES.get(field, str)(text(value))

@@ -1,25 +1,16 @@
 """Follow the figures of the same work over releases and runs, and find where they got worse."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise, takewhile
 from math import log
 
-from perfdb.compare.match import differences, goodness, metric_for
+from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.releases import Choice, in_order
-from perfdb.compare.sides import (
-    Difference,
-    Judgement,
-    Level,
-    Side,
-    Verdict,
-    layout_order,
-    usable,
-    work_order,
-)
-from perfdb.compare.verdict import judge
+from perfdb.compare.sides import Side, layout_order, work_order
+from perfdb.compare.verdict import Judgement, Verdict, judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
@@ -32,30 +23,29 @@ Of many releases without a change one is the fastest by chance, and the newest i
 Simulated with single runs that vary as assumed (`RUN_TO_RUN`), the plain interval gives a false
 alarm at 16 % of histories of 30 releases, one of twice the width at fewer than 0.5 % of 365.
 """
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Point:
-    """The figure of a release, and how it stands to the one before that has one without errors.
+    """The figure of a release, and its change since the one before that has one without errors.
 
-    `judgement` and `against`, the release before, are None for the first one.
+    `release` is its version, '25.04', with its '[CONTAINER]' where the version has several.
+    `judgement` and `against`, the release before, are None for the first one; `differences` are
+    the fields of the configuration that changed since. The runs of `side` are in the order of time
+    (logs, of unknown times, as they were ingested).
     """
 
+    release: str
     side: Side
     judgement: Judgement | None
-    differences: tuple[Difference, ...]
-    """The fields of the configuration that changed since."""
-    runs: tuple[Result, ...]
-    """Its runs, the earliest first (logs, of unknown times, as they were ingested); of a published
-    figure the one row."""
+    differences: Differences
     against: str | None
-    release: str
-    """Its version, '25.04', with its '[CONTAINER]' where the version has several."""
 
     @property
     def is_apart(self) -> bool:
         """Whether it has no place in the order of releases: a rolling branch, or not stated."""
-        return is_apart(self.side.shown)
+        return not is_numbered(self.side.shown.release)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -63,16 +53,16 @@ class Point:
         return self.judgement.verdict if self.judgement else None
 
     @property
-    def cannot_be_told(self) -> str | None:
+    def reason_unknown(self) -> str | None:
         """Why there is no verdict though both releases have figures; None where there is one."""
         judged = self.judgement
         return judged.reason if judged and self.verdict is Verdict.UNKNOWN else None
 
     @property
     def is_no_measure(self) -> bool:
-        """Whether its figure and that of the release before are no measure of each other."""
+        """Whether its figure and that of the release before cannot be compared."""
         judged = self.judgement
-        return self.cannot_be_told is not None and judged is not None and judged.is_no_measure
+        return self.reason_unknown is not None and judged is not None and judged.is_no_measure
 
     @property
     def has_open_errors(self) -> bool:
@@ -87,14 +77,9 @@ class Point:
         return self.verdict is not Verdict.NOT_JUDGED
 
 
-def is_apart(result: Result) -> bool:
-    """Whether a result's release has no place in the order of releases."""
-    return not is_numbered(result.release)
-
-
 @dataclass(frozen=True)
 class Decline:
-    """The newest release is slower than the best of the earlier ones, however it came to that."""
+    """The newest release is slower than the best of the earlier ones."""
 
     best: Point
     newest: Point
@@ -105,23 +90,22 @@ class Decline:
 class Series:
     """The same work over releases, all measured or all published, by one metric.
 
-    `level` says whether each release stands with its best configuration or with the same one. The
-    points are the releases in their order, then those that have no place in it, each held against
-    the newest release.
+    `level` says whether each release has its best configuration or the same one. The points are
+    the releases in their order, then those that have no place in it, each compared with the newest
+    release. `missing_in` is the newest release, if it lacks this and an earlier one has it.
+    `gave_way`: another configuration has taken its place; the series of the work continues it, and
+    no release of this one can make up for anything.
     """
 
     level: Level
     metric: str
     points: tuple[Point, ...]
     missing_in: str | None = None
-    """The newest release, if it lacks this and an earlier one has it."""
     gave_way: bool = False
-    """Whether another configuration has taken its place: the series of the work tells how that
-    stands, and of this one no release can make up for anything."""
 
     @property
     def shown(self) -> Result:
-        """What it is of, by its last point."""
+        """The result of its last point."""
         return self.points[-1].side.shown
 
     @property
@@ -131,7 +115,7 @@ class Series:
 
     @property
     def newest(self) -> tuple[Point, ...]:
-        """How it stands today: the last release, and what is held against that."""
+        """The last release, and what is compared with that."""
         last = () if self.gave_way else self.releases[-1:]
         return (*last, *(point for point in self.points if point.is_apart))
 
@@ -139,14 +123,6 @@ class Series:
     def _open(self) -> tuple[Point, ...]:
         """The points on which a gate can close."""
         return self.newest if self.gave_way else self.points
-
-    def ends(self, *verdicts: Verdict) -> tuple[Point, ...]:
-        """The newest points that have one of these verdicts."""
-        return tuple(point for point in self.newest if point.verdict in verdicts)
-
-    def figures(self, runs: Sequence[Result]) -> list[float]:
-        """The figures of those runs that have one."""
-        return [figure for run in runs if (figure := usable(run, self.metric)) is not None]
 
     @property
     def regression(self) -> Point | None:
@@ -174,63 +150,57 @@ class Series:
 
     def _since(self, slower: Point) -> Judgement:
         """The last release against the one before a regression."""
-        return judge(self._before(slower).side, self._told[-1].side, self.metric)
+        return judge(self._before(slower).side, self._usable[-1].side, self.metric)
 
     def _before(self, slower: Point) -> Point:
-        return self._told[self._told.index(slower) - 1]
+        return self._usable[self._usable.index(slower) - 1]
 
     @cached_property
-    def _told(self) -> list[Point]:
-        """The releases that another one can be held against."""
+    def _usable(self) -> list[Point]:
+        """The releases that another one can be compared with."""
         return [point for point in self.releases if point.side.is_usable(self.metric)]
 
     @cached_property
     def decline(self) -> Decline | None:
         """How much slower the newest release is than the best of the earlier ones.
 
-        None where that is within an interval `TIMES_WIDER`, or where a regression that stands says
-        it. Releases that are each a little slower than the one before add up to such a decline.
+        None where that is within an interval `TIMES_WIDER`, or where a regression that stands
+        starts from about the best. Releases that are each a little slower than the one before add
+        up to such a decline.
         """
         found = self._below_best
-        if found is None or any(map(partial(self._is_said, found.best), self._standing)):
+        if found is None:
             return None
-        return found
+        before = [
+            judge(found.best.side, self._before(it).side, self.metric) for it in self._standing
+        ]
+        return found if all(map(_is_clear, before)) else None
 
     @cached_property
     def _below_best(self) -> Decline | None:
-        """The same, whether or not a regression that stands says it."""
-        if len(self._told) < 2 or self.gave_way:
+        """The decline, whatever regressions stand."""
+        if len(self._usable) < 2 or self.gave_way:
             return None
-        *earlier, newest = self._told
+        *earlier, newest = self._usable
         sign = 1 if METRICS[self.metric].better == "higher" else -1
         best = max(earlier, key=lambda one: sign * (one.side.median(self.metric) or 0.0))
         judged = judge(best.side, newest.side, self.metric)
         return Decline(best, newest, judged) if _is_clear(judged) else None
 
-    def _is_said(self, best: Point, slower: Point) -> bool:
-        """Whether the release before a regression was about as good as the best."""
-        return not _is_clear(judge(best.side, self._before(slower).side, self.metric))
-
     def is_slower(self, least: float = 0.0) -> bool:
         """Whether a regression or a decline stands, or a branch is slower than the newest release.
 
-        What is slower now by less than `least`, a fraction, does not count.
+        What is slower now by less than `least`, a fraction, does not count. Where the last release
+        cannot be distinguished from the one before a regression, the regression counts.
         """
-        return any(one.reaches(least) for one in self._slower_now())
-
-    def _slower_now(self) -> Iterator[Judgement]:
-        """How much slower the last release is since each regression and the best; and a branch is.
-
-        Where the last release cannot be distinguished from the one before: the regression.
-        """
+        found = [self._below_best.judgement] if self._below_best else []
         for one in self._open:
             if one.judgement is None or one.verdict is not Verdict.SLOWER:
                 continue
             now = one.judgement if one.is_apart else self._since(one)
             if now.verdict not in (Verdict.SAME, Verdict.FASTER):
-                yield now if now.verdict is Verdict.SLOWER else one.judgement
-        if self._below_best is not None:
-            yield self._below_best.judgement
+                found.append(now if now.verdict is Verdict.SLOWER else one.judgement)
+        return any(one.reaches(least) for one in found)
 
     @property
     def failed(self) -> tuple[Point, ...]:
@@ -244,27 +214,28 @@ class Series:
         )
 
     @property
-    def untold(self) -> tuple[Point, ...]:
-        """The newest points without a verdict, and all whose figures are no measure of each other.
+    def unknown(self) -> tuple[Point, ...]:
+        """The newest points without a verdict, and all whose figures cannot be compared.
 
         That an older release was too noisy does not count: nobody will repeat its runs.
         """
-        newest = self.ends(Verdict.UNKNOWN)
+        newest = [one for one in self.newest if one.verdict is Verdict.UNKNOWN]
         return tuple(one for one in self._open if one.is_no_measure or one in newest)
 
     @property
     def has_news(self) -> bool:
         """Whether the newest differs from what it is compared with, or is worse than before."""
-        changed = self.ends(Verdict.FASTER, Verdict.SLOWER)
-        return bool(changed or self.failed) or self.is_slower()
+        changed = any(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in self.newest)
+        return changed or bool(self.failed) or self.is_slower()
 
-    def closes(self, least: float) -> Mapping[str, bool]:
-        """Which gates it closes."""
-        return {
+    def closes(self, least: float) -> frozenset[str]:
+        """The gates that it closes."""
+        gates = {
             "regression": self.is_slower(least),
             "missing": bool(self.failed or self.missing_in),
-            "unknown": bool(self.failed or self.untold),
+            "unknown": bool(self.failed or self.unknown),
         }
+        return frozenset(name for name, is_closed in gates.items() if is_closed)
 
 
 def _is_clear(judged: Judgement) -> bool:
@@ -275,31 +246,54 @@ def _is_clear(judged: Judgement) -> bool:
     return judged.ratio is not None and abs(log(judged.ratio)) > TIMES_WIDER * half
 
 
-OfCase = tuple[str, Origin, str]
-"""A case, its origin and a release that has it."""
-
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
 def follow(
     results: Iterable[Result], choices: Sequence[Choice], level: Level, metric: str | None = None
 ) -> list[Series]:
     """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
     `choices` are the releases in their order (`perfdb.compare.read.known_releases`). At the level
-    of the workload a release stands with its best configuration. Without `metric` it is
+    of the workload a release has its best configuration. Without `metric` it is
     tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
     """
     names = in_order(choices)
     place = {release_id: place for place, release_id in enumerate(names)}
-    ordered = sorted(results, key=lambda one: (is_apart(one), place[one.release_id]))
-    groups = grouped(ordered, _same(level)).values()
-    return sorted((_series(one, names, level, metric) for one in groups), key=_order)
+
+    def order(one: Result) -> tuple[bool, int]:
+        return (not is_numbered(one.release), place[one.release_id])
+
+    def key(one: Result) -> tuple[str, Origin]:
+        is_case = level is Level.CONFIGURATION
+        return (one.case_key if is_case else one.workload_key, one.origin)
+
+    made = []
+    for group in grouped(sorted(results, key=order), key).values():
+        sides = [Side((result,)) for result in group]
+        chosen = metric_for(sides, sides, metric)
+        by_release = grouped(group, lambda one: names[one.release_id])
+        made.append(Series(level, chosen, tuple(_points(by_release, chosen))))
+    return sorted(made, key=_order)
 
 
 def _order(one: Series) -> tuple[object, ...]:
     it = one.shown
     return (*work_order(it), it.framework, one.level.value, *layout_order(it), it.origin)
+
+
+def _points(by_release: Mapping[str, Sequence[Result]], metric: str) -> Iterator[Point]:
+    """A point for each release: the case with the best figure, its earliest run first."""
+    before: Point | None = None
+    for name, results in by_release.items():
+        cases = grouped(results, lambda result: result.case_key).values()
+        best = max(cases, key=lambda runs: goodness(Side(tuple(runs)), metric))
+        runs = sorted(best, key=lambda one: (one.started_at or LONG_AGO, one.result_id))
+        point = Point(name, Side(tuple(runs)), None, {}, None)
+        if before is not None:
+            judged = judge(before.side, point.side, metric)
+            changed = differences(before.side.shown, point.side.shown)
+            point = Point(name, point.side, judged, changed, before.release)
+        yield point
+        if not point.is_apart and (before is None or point.side.is_usable(metric)):
+            before = point
 
 
 def follow_each(
@@ -318,30 +312,31 @@ def noted_missing(
 
     `versions` are those of each framework and origin in their order.
     What never finished is not missed, nor a case that was the best of its work until a new or a
-    faster one took its place: the series of the work tells what became of it.
+    faster one took its place: the series of the work continues it.
     """
+
+    def key(point: Point, release: str | None = None) -> tuple[str, Origin, str]:
+        return point.side.shown.case_key, point.side.origin, release or point.release
+
     ran = {(point.side.shown.system, point.release) for one in found for point in one.points}
-    there = {
-        _of_case(point) for one in found if one.level is not Level.WORKLOAD for point in one.points
+    followed = {
+        key(point) for one in found if one.level is not Level.WORKLOAD for point in one.points
     }
-    retuned = {
-        _of_case(before)
+    replaced = {
+        key(before)
         for one in found
         if one.level is Level.WORKLOAD
         for before, after in pairwise(one.releases)
-        if (after.side.shown.case_key, after.side.origin, before.release) not in there
-        or after.verdict is Verdict.FASTER
+        if key(after, before.release) not in followed or after.verdict is Verdict.FASTER
     }
-    return [
-        replace(one, gave_way=True)
-        if one.level is Level.CONFIGURATION and retuned & set(map(_of_case, one.releases[-1:]))
-        else replace(one, missing_in=next(_lacking(one, versions, ran), None))
-        for one in found
-    ]
 
+    def noted(one: Series) -> Series:
+        is_case = one.level is Level.CONFIGURATION
+        if is_case and replaced & set(map(key, one.releases[-1:])):
+            return replace(one, gave_way=True)
+        return replace(one, missing_in=next(_lacking(one, versions, ran), None))
 
-def _of_case(point: Point) -> OfCase:
-    return point.side.shown.case_key, point.side.origin, point.release
+    return list(map(noted, found))
 
 
 def _lacking(
@@ -361,46 +356,3 @@ def _lacking(
     for name in takewhile(lambda name: name != last, newest_first):
         if name.partition(" [")[0] != last.partition(" [")[0] or (it.system, name) in ran:
             yield name
-
-
-def _same(level: Level) -> Callable[[Result], tuple[str, Origin]]:
-    if level is Level.CONFIGURATION:
-        return lambda result: (result.case_key, result.origin)
-    return lambda result: (result.workload_key, result.origin)
-
-
-def _series(
-    results: Sequence[Result], names: Mapping[int, str], level: Level, asked: str | None
-) -> Series:
-    sides = [Side((result,)) for result in results]
-    metric = metric_for(sides, sides, asked)
-    by_release = grouped(results, lambda one: names[one.release_id])
-    return Series(level, metric, tuple(_points(by_release, metric)))
-
-
-def _points(by_release: Mapping[str, Sequence[Result]], metric: str) -> Iterator[Point]:
-    before: Point | None = None
-    for name, results in by_release.items():
-        point = _point(before, name, _best(results, metric), metric)
-        yield point
-        if not point.is_apart and (before is None or point.side.is_usable(metric)):
-            before = point
-
-
-def _point(before: Point | None, name: str, runs: tuple[Result, ...], metric: str) -> Point:
-    side = Side(runs)
-    if before is None:
-        return Point(side, None, (), runs, None, name)
-    changed = differences(before.side.shown, side.shown)
-    return Point(side, judge(before.side, side, metric), changed, runs, before.release, name)
-
-
-def _best(results: Sequence[Result], metric: str) -> tuple[Result, ...]:
-    """The results of the case with the best figure, the earliest first."""
-    cases = grouped(results, lambda result: result.case_key).values()
-    best = max(cases, key=lambda runs: goodness(Side(tuple(runs)), metric))
-    return tuple(sorted(best, key=_when))
-
-
-def _when(result: Result) -> tuple[datetime, int]:
-    return (result.started_at or LONG_AGO, result.result_id)

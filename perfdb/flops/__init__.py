@@ -1,6 +1,6 @@
 """Model FLOPs by architecture family. To add one: write its cost, add it to the table."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfdb.catalog.entries import Model
 from perfdb.flops import dit, hybrid, lora, transformer
@@ -76,7 +76,8 @@ def flops_per_token(
     a token is a patch of the latent video.
     """
     if task == "lora" and packed is not False and model.name in convention.frozen_lora_models:
-        convention = lora.packed_lora(convention)
+        # Megatron-Bridge, training/utils/flop_utils.py, of Llama 3 70B on SQuAD.
+        convention = replace(convention, packed_fine_tuning=True, lora="frozen")
     formula = FORMULAS.get(model.family)
     cost = formula.cost(model, sequence_length, convention) if formula else None
     return lora.flops(cost, convention, task, packed) if cost else None

@@ -1,6 +1,6 @@
 """FLOPs of a video diffusion transformer: WAN 2.1. A token is a patch of the latent video."""
 
-from perfdb.catalog.entries import Model, VideoDiffusion
+from perfdb.catalog.entries import Model
 from perfdb.flops.base import Convention, Cost, Weight
 
 
@@ -14,32 +14,21 @@ def video_diffusion(model: Model, sequence_length: int, convention: Convention) 
     video = model.video_diffusion
     if video is None:
         return None
-    text_share = video.text_length / sequence_length
-    weights = (*_blocks(model, text_share), *_ends(model, video, text_share))
-    width = model.num_attention_heads * model.head_dim
-    attended = sequence_length + video.text_length
-    return Cost(weights, attention=0, mixing=model.num_layers * 2 * attended * width)
-
-
-def _blocks(model: Model, text_share: float) -> tuple[Weight, ...]:
-    """Self-attention, cross-attention with the text's keys and values, and a plain MLP."""
     hidden, layers = model.hidden_size, model.num_layers
+    text_share = video.text_length / sequence_length
     width = model.num_attention_heads * model.head_dim
-    return (
+    weights = (
+        # Blocks: self-attention, cross-attention with the text's keys and values, a plain MLP.
         Weight(hidden, width, 4 * layers, 4 * layers),
         Weight(width, hidden, 2 * layers, 2 * layers),
         Weight(hidden, width, 2 * layers, 2 * layers * text_share),
         Weight(hidden, model.ffn_hidden_size, 2 * layers, 2 * layers),
-    )
-
-
-def _ends(model: Model, video: VideoDiffusion, text_share: float) -> tuple[Weight, ...]:
-    """The patch embedding and the head; the text's two projections; the time step's three."""
-    hidden = model.hidden_size
-    return (
+        # The patch embedding and the head; the text's two projections; the time step's three.
         Weight(video.patch_elements, hidden, 2, 2),
         Weight(video.text_width, hidden, 1, text_share),
         Weight(hidden, hidden, 1, text_share),
         Weight(video.frequency_width, hidden, 1, 0),
         Weight(hidden, hidden, 7, 0),
     )
+    attended = sequence_length + video.text_length
+    return Cost(weights, attention=0, mixing=layers * 2 * attended * width)

@@ -1,6 +1,6 @@
 """FLOPs of hybrids of attention with state-space or linear-attention layers."""
 
-from perfdb.catalog.entries import LinearAttention, Mamba, Model
+from perfdb.catalog.entries import Model
 from perfdb.flops.base import Convention, Cost, Weight
 from perfdb.flops.transformer import attention, feed_forward, scores, vocabulary
 
@@ -17,33 +17,21 @@ def state_space(model: Model, sequence_length: int, convention: Convention) -> C
     mamba = model.mamba
     if mamba is None or model.num_attention_layers is None:
         return None
+    hidden, layers = model.hidden_size, mamba.num_layers
     attending = model.num_attention_layers + model.mtp_depth
-    others = model.num_layers + model.mtp_depth - mamba.num_layers - model.num_attention_layers
-    inner = _inner_width(model, mamba, convention)
+    others = model.num_layers + model.mtp_depth - layers - model.num_attention_layers
+    inner = 2 * hidden if convention.mamba_twice_hidden else mamba.num_heads * mamba.head_dim
+    # In: two inner widths, B and C of every group, a step per head. Out: one inner width.
+    into = 2 * inner + 2 * mamba.num_groups * mamba.state_size + mamba.num_heads
     weights = (
-        *_mamba_projections(model, mamba, inner),
+        Weight(hidden, into, layers, layers),
+        Weight(inner, hidden, layers, layers),
         *attention(model, attending, convention),
         *feed_forward(model, others, convention),
         *vocabulary(model, convention),
     )
-    scanned = mamba.num_layers * SCAN * inner * mamba.state_size
+    scanned = layers * SCAN * inner * mamba.state_size
     return Cost(weights, scores(model, attending, sequence_length, convention), mixing=scanned)
-
-
-def _inner_width(model: Model, mamba: Mamba, convention: Convention) -> int:
-    if convention.mamba_twice_hidden:
-        return 2 * model.hidden_size
-    return mamba.num_heads * mamba.head_dim
-
-
-def _mamba_projections(model: Model, mamba: Mamba, inner: int) -> tuple[Weight, Weight]:
-    """In: two inner widths, B and C of every group, a step per head. Out: one inner width."""
-    layers = mamba.num_layers
-    into = 2 * inner + 2 * mamba.num_groups * mamba.state_size + mamba.num_heads
-    return (
-        Weight(model.hidden_size, into, layers, layers),
-        Weight(inner, model.hidden_size, layers, layers),
-    )
 
 
 def gated_delta(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
@@ -51,30 +39,22 @@ def gated_delta(model: Model, sequence_length: int, convention: Convention) -> C
 
     Source: AutoModel, flops_utils.py, qwen3_5_flops, after Megatron-Bridge's pull request 2925.
     """
-    linear = model.linear_attention
+    linear, hidden = model.linear_attention, model.hidden_size
     if linear is None:
         return None
-    layers = model.num_layers + model.mtp_depth
-    full = layers - linear.num_layers
+    layers, delta = model.num_layers + model.mtp_depth, linear.num_layers
+    full = layers - delta
+    key = linear.num_key_heads * linear.key_head_dim
+    value = linear.num_value_heads * linear.value_head_dim
     weights = (
-        *_delta_projections(model, linear),
+        # Into query, key, value, gate and two scalars a head; a short convolution; and out.
+        Weight(hidden, 2 * key + 2 * value + 2 * linear.num_value_heads, delta, delta),
+        Weight(linear.conv_kernel, 2 * key + value, delta, delta, adapted=False),
+        Weight(value, hidden, delta, delta),
         *attention(model, full, convention),
         *feed_forward(model, layers, convention),
         *vocabulary(model, convention),
     )
     # The state of a value head is a square that each token decays, reads, corrects and reads.
-    updated = linear.num_layers * linear.num_value_heads * 4 * linear.value_head_dim**2
+    updated = delta * linear.num_value_heads * 4 * linear.value_head_dim**2
     return Cost(weights, scores(model, full, sequence_length, convention), mixing=updated)
-
-
-def _delta_projections(model: Model, linear: LinearAttention) -> tuple[Weight, ...]:
-    """Into query, key, value, gate and two scalars a head; a short convolution; and out."""
-    key = linear.num_key_heads * linear.key_head_dim
-    value = linear.num_value_heads * linear.value_head_dim
-    layers = linear.num_layers
-    into = 2 * key + 2 * value + 2 * linear.num_value_heads
-    return (
-        Weight(model.hidden_size, into, layers, layers),
-        Weight(linear.conv_kernel, 2 * key + value, layers, layers, adapted=False),
-        Weight(value, model.hidden_size, layers, layers),
-    )

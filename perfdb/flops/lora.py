@@ -1,9 +1,8 @@
 """From what a forward pass costs to the FLOPs of a training step, in full or of LoRA."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from perfdb.flops.base import Convention, Cost, LoraCount
+from perfdb.flops.base import Convention, Cost
 from perfdb.record import Task
 
 TRAINING_FACTOR = 6
@@ -15,55 +14,21 @@ FROZEN_FACTOR = 4
 def flops(cost: Cost, convention: Convention, task: Task, packed: bool | None = None) -> float:
     """FLOPs per token of a step of the task, as the convention counts them.
 
-    For packed examples of unknown lengths, attention is left out. If it is not known whether
-    they are packed (None), the convention says what to assume of fine-tuning.
+    Fine-tuning on packed examples of unknown lengths leaves attention out. If `packed` is None,
+    the convention decides. LoRA counts in full in Megatron-LM and Megatron-Bridge, as a share of
+    (2 + trainable/frozen)/3 in AutoModel (recipes/llm/benchmark.py), and else at two thirds for
+    frozen weights and in full for what has no weights, such as attention.
     """
     if (convention.packed_fine_tuning if packed is None else packed) and task != "pretrain":
         cost = replace(cost, attention=0)
-    return LORA[convention.lora](cost, convention) if task == "lora" else full(cost, convention)
-
-
-def full(cost: Cost, _: Convention) -> float:
-    """Everything three times: Megatron-LM and Megatron-Bridge count LoRA so too."""
-    return TRAINING_FACTOR * (through_weights(cost) + cost.attention + cost.mixing)
-
-
-def frozen(cost: Cost, _: Convention) -> float:
-    """Weights at two thirds, for they are frozen; what has none, such as attention, in full.
-
-    The adapters are not counted.
-    """
-    without = cost.attention + cost.mixing
-    return FROZEN_FACTOR * through_weights(cost) + TRAINING_FACTOR * without
-
-
-def share(cost: Cost, convention: Convention) -> float:
-    """All of it times (2 + trainable/frozen)/3.
-
-    Source: AutoModel, recipes/llm/benchmark.py.
-    """
-    adapters = adapter_parameters(cost, convention.lora_rank)
-    return full(cost, convention) * (2 + adapters / parameters(cost)) / 3
-
-
-def packed_lora(convention: Convention) -> Convention:
-    """The convention as it holds for LoRA on packed examples of its `frozen_lora_models`.
-
-    Source: Megatron-Bridge, training/utils/flop_utils.py, of Llama 3 70B on SQuAD.
-    """
-    return replace(convention, packed_fine_tuning=True, lora="frozen")
-
-
-LORA: Mapping[LoraCount, Callable[[Cost, Convention], float]] = {
-    "frozen": frozen,
-    "share": share,
-    "full": full,
-}
-
-
-def through_weights(cost: Cost) -> float:
-    """Multiply-adds per token of the forward pass through weights."""
-    return sum(weight.inputs * weight.outputs * weight.used for weight in cost.weights)
+    through_weights = sum(weight.inputs * weight.outputs * weight.used for weight in cost.weights)
+    full = TRAINING_FACTOR * (through_weights + cost.attention + cost.mixing)
+    if task != "lora" or convention.lora == "full":
+        return full
+    if convention.lora == "share":
+        adapters = adapter_parameters(cost, convention.lora_rank)
+        return full * (2 + adapters / parameters(cost)) / 3
+    return FROZEN_FACTOR * through_weights + TRAINING_FACTOR * (cost.attention + cost.mixing)
 
 
 def parameters(cost: Cost) -> int:

@@ -5,7 +5,7 @@ First the layers that architectures consist of, then the cost of a token in each
 
 from dataclasses import replace
 
-from perfdb.catalog.entries import LatentAttention, Model
+from perfdb.catalog.entries import Model
 from perfdb.flops.base import Convention, Cost, Weight
 
 Weights = tuple[Weight, ...]
@@ -38,15 +38,14 @@ def attention(model: Model, layers: int, convention: Convention) -> Weights:
 def keys_seen(sequence_length: int, convention: Convention) -> float:
     """Keys that a query attends to, averaged over the sequence: half of them under a mask.
 
-    The half leaves out half of the diagonal; `keys_left` counts it whole.
+    The half leaves out half of the diagonal; a sliding window counts it whole.
     """
     return (0.5 if convention.causal_attention else 1.0) * sequence_length
 
 
 def scores(model: Model, layers: int, sequence_length: int, convention: Convention) -> float:
     """Multiply-adds of a token's attention in so many layers: query with key, then with value."""
-    width = query_width(model, convention)
-    return layers * 2 * keys_seen(sequence_length, convention) * width
+    return layers * 2 * keys_seen(sequence_length, convention) * query_width(model, convention)
 
 
 def feed_forward(model: Model, layers: int, convention: Convention) -> Weights:
@@ -74,25 +73,19 @@ def experts(model: Model, layers: int, convention: Convention) -> Weights:
     flops_utils.py, _nemotronh_moe_layer_flops.
     """
     hidden, width = model.hidden_size, model.moe_ffn_hidden_size or 0
-    number, latent = model.num_experts or 0, model.moe_latent_size
+    number, latent = model.num_experts or 0, model.moe_latent_size or 0
+    shared = model.moe_shared_expert_ffn_hidden_size or 0
+    if model.family in convention.one_shared_expert_families:
+        shared = min(shared, width)
     routed = Weight(latent or hidden, width, layers * number, layers * (model.moe_top_k or 0))
-    shared = Weight(hidden, shared_width(model, convention), layers, layers)
     routing = layers if model.family in convention.router_families else 0
     to_and_from = 2 * layers if latent else 0
     return (
         *mlp(model, routed, convention),
-        *mlp(model, shared, convention),
+        *mlp(model, Weight(hidden, shared, layers, layers), convention),
         Weight(hidden, number, layers, routing, adapted=False),
-        Weight(hidden, latent or 0, to_and_from, to_and_from),
+        Weight(hidden, latent, to_and_from, to_and_from),
     )
-
-
-def shared_width(model: Model, convention: Convention) -> int:
-    """The width of all shared experts together, as the convention counts them."""
-    width = model.moe_shared_expert_ffn_hidden_size or 0
-    if model.family in convention.one_shared_expert_families:
-        return min(width, model.moe_ffn_hidden_size or 0)
-    return width
 
 
 def vocabulary(model: Model, convention: Convention) -> Weights:
@@ -142,42 +135,27 @@ def latent_attention(model: Model, sequence_length: int, convention: Convention)
     Source: Megatron-LM, megatron/training/training.py, num_floating_point_operations, which also
     counts the norms of the latent spaces; AutoModel's deepseekv3_flops does not.
     """
-    latent = model.latent_attention
+    latent, hidden, heads = model.latent_attention, model.hidden_size, model.num_attention_heads
     if latent is None:
         return None
-    layers = model.num_layers + model.mtp_depth
-    weights = (
-        *_projections(model, latent, layers),
-        *(_norms(latent, layers) if convention.norms else ()),
-        *feed_forward(model, layers, convention),
-        *vocabulary(model, convention),
-    )
-    width = model.num_attention_heads * (_query_head(latent) + latent.v_head_dim)
-    return Cost(weights, layers * keys_seen(sequence_length, convention) * width)
-
-
-def _query_head(latent: LatentAttention) -> int:
-    return latent.qk_nope_head_dim + latent.qk_rope_head_dim
-
-
-def _projections(model: Model, latent: LatentAttention, layers: int) -> Weights:
-    hidden, heads = model.hidden_size, model.num_attention_heads
+    layers, rank = model.num_layers + model.mtp_depth, latent.q_lora_rank
+    query_head = latent.qk_nope_head_dim + latent.qk_rope_head_dim
+    queries = heads * query_head
     shapes = (
-        *_query_shapes(hidden, heads * _query_head(latent), latent.q_lora_rank),
+        *([(hidden, rank), (rank, queries)] if rank else [(hidden, queries)]),
         (hidden, latent.kv_lora_rank + latent.qk_rope_head_dim),
         (latent.kv_lora_rank, heads * (latent.qk_nope_head_dim + latent.v_head_dim)),
         (heads * latent.v_head_dim, hidden),
     )
-    return tuple(Weight(*shape, layers, layers) for shape in shapes)
-
-
-def _query_shapes(hidden: int, queries: int, rank: int | None) -> list[tuple[int, int]]:
-    return [(hidden, rank), (rank, queries)] if rank else [(hidden, queries)]
-
-
-def _norms(latent: LatentAttention, layers: int) -> Weights:
-    widths = [width for width in (latent.q_lora_rank, latent.kv_lora_rank) if width]
-    return tuple(Weight(width, 1, layers, layers, adapted=False) for width in widths)
+    norms = [width for width in (rank, latent.kv_lora_rank) if width and convention.norms]
+    weights = (
+        *(Weight(*shape, layers, layers) for shape in shapes),
+        *(Weight(width, 1, layers, layers, adapted=False) for width in norms),
+        *feed_forward(model, layers, convention),
+        *vocabulary(model, convention),
+    )
+    width = heads * (query_head + latent.v_head_dim)
+    return Cost(weights, layers * keys_seen(sequence_length, convention) * width)
 
 
 def sliding_window(model: Model, sequence_length: int, convention: Convention) -> Cost | None:
@@ -186,31 +164,23 @@ def sliding_window(model: Model, sequence_length: int, convention: Convention) -
     Source: AutoModel, flops_utils.py, gpt_oss_flops_calculator; Megatron-LM ignores the window.
     None with multi-token prediction: whether its layers see a window, the catalogue does not say.
     """
-    if model.sliding_window is None or model.mtp_depth:
+    window, layers = model.sliding_window, model.num_layers
+    if window is None or model.mtp_depth:
         return None
     weights = (
-        *attention(model, model.num_layers, convention),
-        *feed_forward(model, model.num_layers, convention),
+        *attention(model, layers, convention),
+        *feed_forward(model, layers, convention),
         *vocabulary(model, convention),
     )
-    return Cost(weights, _attended(model, sequence_length, convention))
+    if not convention.sliding_window:
+        return Cost(weights, scores(model, layers, sequence_length, convention))
 
+    def keys_left(size: int) -> float:
+        # A causal mask takes size - 1 keys from the first query, size - 2 from the second, and
+        # none from the size-th on.
+        masked = size * (size - 1) / (2 * sequence_length) if convention.causal_attention else 0
+        return size - masked
 
-def _attended(model: Model, sequence_length: int, convention: Convention) -> float:
-    window = model.sliding_window
-    if window is None or not convention.sliding_window:
-        return scores(model, model.num_layers, sequence_length, convention)
-    size = min(window.size, sequence_length)
-    whole = keys_left(sequence_length, sequence_length, convention)
-    seen = (model.num_layers - window.num_layers) * whole
-    seen += window.num_layers * keys_left(size, sequence_length, convention)
-    return 2 * seen * query_width(model, convention)
-
-
-def keys_left(window: int, sequence_length: int, convention: Convention) -> float:
-    """Keys that a query attends to on average: W - W(W-1)/2s under a causal mask, else W.
-
-    The mask takes W - 1 keys from the first query, W - 2 from the second, none from the W-th on.
-    """
-    masked = window * (window - 1) / (2 * sequence_length)
-    return window - masked if convention.causal_attention else window
+    seen = (layers - window.num_layers) * keys_left(sequence_length)
+    seen += window.num_layers * keys_left(min(window.size, sequence_length))
+    return Cost(weights, 2 * seen * query_width(model, convention))

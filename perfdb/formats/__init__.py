@@ -15,7 +15,6 @@ from typing import Final
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.formats import (
     automodel,
-    automodel_json,
     golden,
     llmb,
     megatron_bridge,
@@ -25,7 +24,8 @@ from perfdb.formats import (
     torchtitan,
     verification_card,
 )
-from perfdb.formats.base import Content, LogFormat, ParsedLog, Reading
+from perfdb.formats.base import Content, LogFormat, ParsedLog
+from perfdb.formats.columns import Reading
 
 __all__ = [
     "AVERAGES", "FORMATS", "MANY", "Content", "Likeness", "LogFormat",
@@ -39,8 +39,8 @@ _TABLE: Final = (
     megatron_bridge.FORMAT,
     automodel.BENCHMARK,
     automodel.CONSOLE,
-    automodel_json.SUMMARY,
-    automodel_json.TRAINING,
+    automodel.SUMMARY,
+    automodel.TRAINING,
     golden.MEGATRON,
     golden.BRIDGE,
     golden.CONFIG,

@@ -2,13 +2,13 @@
 
 How to use a `Steps`:
 
-    steps.step, steps.line, steps.step_time_s   arrays that every step has a value in
+    steps.step, steps.line, steps.step_time_s   arrays with a value for each step
     values, known = steps.column("loss")        any other field; read values where known is True
     steps[10:20], steps.at(steps.step > 10)     some of the steps: by slice, mask or indexes
     steps[0], for reading in steps              `Reading` rows, for a few steps
     steps.rows("step", "loss")                  tuples for a bulk insert; None where unknown
     steps.with_columns(tokens=column)           the same steps with other values of a field
-    len(steps)                                  a Steps is false where it is empty
+    len(steps)                                  a Steps is false if it is empty
 
 Fields are those of `Reading`. A log may add columns of other names, such as
 `global_batch_size`; no `Reading` has those.
@@ -60,7 +60,7 @@ class StepColumn(NamedTuple):
 
     @classmethod
     def of(cls, cells: Sequence[float | None], kind: type[np.generic] = np.float64) -> "StepColumn":
-        """A column of numbers and None; a whole number that int64 cannot hold is not known."""
+        """A column of numbers and None; a whole number that int64 cannot hold is unknown."""
         fits = [cell is not None and (kind is np.float64 or abs(cell) < 2**63) for cell in cells]
         values = [cell if fit else 0 for cell, fit in zip(cells, fits, strict=True)]
         return cls(np.array(values, kind), np.array(fits, np.bool_))
@@ -75,25 +75,18 @@ class StepColumn(NamedTuple):
         """A column in which no value is known."""
         return cls(np.broadcast_to(kind(0), size), np.broadcast_to(False, size))
 
-    @classmethod
-    def joined(cls, parts: Sequence["StepColumn"]) -> "StepColumn":
-        """Columns one behind the other."""
-        values: Floats = np.concatenate([part.values for part in parts])
-        return cls(values, np.concatenate([part.known for part in parts])).slim()
-
-    def distinct(self) -> list[float]:
-        """Each known value once, in ascending order."""
-        values = self.values[self.known]
-        is_one = len(values) and (values == values[0]).all()
-        found: list[float] = (values[:1] if is_one else np.unique(values)).tolist()
-        return found
+    @property
+    def last(self) -> float | None:
+        """The last known value."""
+        values = self.values[self.known][-1:].tolist()
+        return values[0] if values else None
 
     def slim(self) -> "StepColumn":
-        """The same in less memory where all values are equal."""
-        values = self.values
-        slim = np.broadcast_to(values[0], values.shape) if _is_one(values) else values
+        """The same column in less memory if all values are equal."""
         known = self.known
-        return StepColumn(slim, np.broadcast_to(known[0], known.shape) if _is_one(known) else known)
+        is_one = len(known) > 0 and (known == known[0]).all()
+        slim = np.broadcast_to(known[0], known.shape) if is_one else known
+        return StepColumn(_slim(self.values), slim)
 
     def at(self, places: slice | Ints | Flags) -> "StepColumn":
         """Some of the values."""
@@ -111,7 +104,7 @@ class StepColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Steps(Sequence[Reading]):
-    """Steps in their order, as columns. A field that `columns` lacks is known of no step."""
+    """Steps in order, as columns. A field without a column is unknown for all steps."""
 
     line: Ints
     step: Ints
@@ -130,43 +123,41 @@ class Steps(Sequence[Reading]):
             np.array(cells["line"], np.int64),
             np.array(cells["step"], np.int64),
             np.array(cells["step_time_s"], np.float64),
-            {name: StepColumn.of(cells[name], kind_of(name)) for name in others},
+            {name: StepColumn.of(cells[name], _kind_of(name)) for name in others},
         )
 
     @classmethod
     def joined(cls, parts: Sequence["Steps"]) -> "Steps":
-        """Steps one behind the other."""
+        """The steps of all parts."""
         used = dict.fromkeys(
             name for part in parts for name, one in part.columns.items() if one.known.any()
         )
+        columns = {}
+        for name in used:
+            values, known = zip(*(part.column(name) for part in parts), strict=True)
+            columns[name] = StepColumn(np.concatenate(values), np.concatenate(known)).slim()
         return cls(
             np.concatenate([np.empty(0, np.int64), *(part.line for part in parts)]),
             np.concatenate([np.empty(0, np.int64), *(part.step for part in parts)]),
             np.concatenate([np.empty(0), *(part.step_time_s for part in parts)]),
-            {name: StepColumn.joined([part.column(name) for part in parts]) for name in used},
+            columns,
         )
 
     def column(self, name: str) -> StepColumn:
-        """The values of a field, and of which steps they are known."""
-        return self.columns.get(name) or StepColumn.empty(len(self), kind_of(name))
-
-    def first_not_finite(self) -> int | None:
-        """The index of the first step with a loss or a gradient norm that is not a number."""
-        columns = (self.column("loss"), self.column("grad_norm"))
-        found = [np.flatnonzero(one.known & ~np.isfinite(one.values))[:1] for one in columns]
-        return min((int(one[0]) for one in found if len(one)), default=None)
+        """The values of a field, and for which steps they are known."""
+        return self.columns.get(name) or StepColumn.empty(len(self), _kind_of(name))
 
     def with_columns(self, **columns: StepColumn) -> "Steps":
         """The same steps with other values of some fields."""
         return replace(self, columns={**self.columns, **columns})
 
-    def without(self, name: str) -> "Steps":
-        """The same steps without a column."""
-        return replace(self, columns={k: v for k, v in self.columns.items() if k != name})
+    def without(self, *names: str) -> "Steps":
+        """The same steps without some columns."""
+        return replace(self, columns={k: v for k, v in self.columns.items() if k not in names})
 
     def slim(self) -> "Steps":
         """The same steps in less memory."""
-        return replace(self, columns={k: v.slim() for k, v in self.columns.items()})
+        return replace(self, columns={name: one.slim() for name, one in self.columns.items()})
 
     def at(self, places: slice | Ints | Flags) -> "Steps":
         """Some of the steps."""
@@ -175,12 +166,18 @@ class Steps(Sequence[Reading]):
 
     def rows(self, *names: str) -> Iterator[tuple[float | None, ...]]:
         """A tuple of some fields for each step, None where unknown."""
-        for part in self.parts():
+        for part in self._parts():
             yield from zip(*(part._cells(name) for name in names), strict=True)
 
-    def parts(self, size: int = _ROWS_AT_ONCE) -> Iterator["Steps"]:
-        """The same steps, at most `size` at a time."""
-        return (self.at(slice(start, start + size)) for start in range(0, len(self), size))
+    def _parts(self) -> Iterator["Steps"]:
+        starts = range(0, len(self), _ROWS_AT_ONCE)
+        return (self.at(slice(start, start + _ROWS_AT_ONCE)) for start in starts)
+
+    def _cells(self, name: str) -> list[float | None]:
+        if name in _REQUIRED:
+            cells: list[float | None] = getattr(self, name).tolist()
+            return cells
+        return self.column(name).cells()
 
     def __len__(self) -> int:
         return len(self.line)
@@ -199,12 +196,12 @@ class Steps(Sequence[Reading]):
 
     def __iter__(self) -> Iterator[Reading]:
         defaults = Reading._field_defaults
-        for part in self.parts():
+        for part in self._parts():
             others = (
                 part.columns[name].cells() if name in part.columns else repeat(default)
                 for name, default in defaults.items()
             )
-            required = (getattr(part, name).tolist() for name in _REQUIRED)
+            required = (part._cells(name) for name in _REQUIRED)
             yield from map(Reading._make, zip(*required, *others, strict=False))
 
     def __eq__(self, other: object) -> bool:
@@ -216,19 +213,13 @@ class Steps(Sequence[Reading]):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
-    def _cells(self, name: str) -> list[float | None]:
-        if name in _REQUIRED:
-            cells: list[float | None] = getattr(self, name).tolist()
-            return cells
-        return self.column(name).cells()
 
-
-def kind_of(name: str) -> type[np.generic]:
-    """The numpy type of a field's values."""
+def _kind_of(name: str) -> type[np.generic]:
     return _KINDS.get(name, np.float64)
 
 
-def _is_one(numbers: Floats | Ints | Flags) -> bool:
-    """Whether all numbers, of which there must be some, have the same bits."""
+def _slim(numbers: Floats | Ints | Flags) -> Floats | Ints | Flags:
+    """The same numbers in the memory of one if all have the same bits."""
     bits = numbers.view(f"u{numbers.itemsize}")
-    return len(bits) > 0 and bool((bits == bits[0]).all())
+    is_one = len(bits) > 0 and (bits == bits[0]).all()
+    return np.broadcast_to(numbers[0], numbers.shape) if is_one else numbers

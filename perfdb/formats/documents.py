@@ -1,4 +1,4 @@
-"""Reads small files whole: JSON and YAML as checked values, or as a result that holds nothing."""
+"""Reads small files whole: JSON and YAML as checked values, or as a result without figures."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from perfdb import yamlfile
 from perfdb.errors import Diagnostic
 from perfdb.formats.base import Content
-from perfdb.formats.scan import whole
+from perfdb.log_text import decoded, plain
 
 Value = TypeVar("Value", bound=BaseModel)
 
@@ -21,14 +21,18 @@ _UNKEPT: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class ForeignDocument(BaseModel):
-    """What another program wrote: it may say more than perfdb asks for."""
+    """What another program wrote: it may state more than perfdb reads."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
 
 
+def _whole(content: Content) -> str:
+    return decoded(plain(b"".join(content))).removeprefix("\ufeff")
+
+
 def json_object(where: str, content: Content) -> Mapping[str, object] | Diagnostic:
-    """The JSON object that a file holds, or what is wrong with it."""
-    text = whole(content)
+    """The JSON object in a file, or what is wrong with it."""
+    text = _whole(content)
     if not text.strip():
         return Diagnostic(where, "the file is empty", line=1, remedy="run the benchmark again")
     try:
@@ -54,34 +58,31 @@ def checked(where: str, found: Mapping[str, object], kind: type[Value]) -> Value
         return Diagnostic(where, first["msg"], field=field)
 
 
-def yaml_document(where: str, content: Content) -> yamlfile.Document | Diagnostic:
-    """The YAML mapping that a file holds, or what is wrong with it."""
-    document = yamlfile.parse(where, whole(content))
+def yaml_document(
+    where: str, content: Content, kind: type[Value]
+) -> tuple[yamlfile.Document, Value] | Diagnostic:
+    """The YAML mapping in a file and its checked value, or the first thing that is wrong."""
+    document = yamlfile.parse(where, _whole(content))
     if isinstance(document, yamlfile.Unreadable):
         return document.problems[0]
     if not isinstance(document.content, dict):
-        kind = type(document.content).__name__
-        return Diagnostic(where, f"expected a YAML mapping, found a {kind}", line=1)
-    return replace(document, content=_kept(document.content))
+        name = type(document.content).__name__
+        return Diagnostic(where, f"expected a YAML mapping, found a {name}", line=1)
+    document = replace(document, content=_storable(document.content))
+    value = yamlfile.validate(document, kind)
+    return value[0] if isinstance(value, list) else (document, value)
 
 
-def _kept(value: object) -> object:
-    """What a document holds, as it can be stored."""
+def _storable(value: object) -> object:
     if isinstance(value, dict):
-        return {_kept(name): _kept(one) for name, one in value.items()}
+        return {_storable(name): _storable(one) for name, one in value.items()}
     if isinstance(value, list):
-        return list(map(_kept, value))
+        return list(map(_storable, value))
     return _UNKEPT.sub("\ufffd", value) if isinstance(value, str) else value
 
 
-def checked_yaml(document: yamlfile.Document, kind: type[Value]) -> Value | Diagnostic:
-    """A YAML document as a checked value, or the first thing that is wrong with it."""
-    value = yamlfile.validate(document, kind)
-    return value[0] if isinstance(value, list) else value
-
-
 def identity(document: object) -> str | None:
-    """The hash of what a document says, however it is laid out; None where no JSON says it."""
+    """The hash of what a document states, whatever its layout; None if no JSON can state it."""
     try:
         text = json.dumps(document, sort_keys=True, default=str)
     except (TypeError, ValueError, RecursionError):

@@ -21,12 +21,10 @@ import numpy as np
 
 from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.attempts import training_log
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.columns import Reading, StepColumn
 from perfdb.formats.documents import (
     ForeignDocument,
-    checked_yaml,
     has_keys,
     identity,
     json_object,
@@ -34,25 +32,22 @@ from perfdb.formats.documents import (
     yaml_document,
 )
 from perfdb.formats.numbers import count, positive, real, size_bytes
-from perfdb.formats.outcome import Account
-from perfdb.formats.settle import sampled_note, settle, steps_of
+from perfdb.formats.settle import sampled_note, settle, steps_of, training_log
 from perfdb.record import Figures, Outcome, PartialCase
 
 _TIME, _AVERAGE = "iteration-time", "iteration_timing_avg"
 _LOSS, _MEMORY = "lm loss", "mem-max-allocated-bytes"
-_WHO: Final = PartialCase(framework="megatron-lm")
+_MEGATRON: Final = PartialCase(framework="megatron-lm")
 
 _STEP_TIME: Final = "elapsed time per iteration (ms)"
 _NORM, _RATE, _PEAK = "grad norm", "GPU utilization", "max_alloc"
 _SKIPPED: Final = 0.7
 """The share of the steps that Megatron-Bridge's own comparison leaves out at the start."""
 _BRIDGE: Final = PartialCase(framework="megatron-bridge")
-_STEP = re.compile(
+_STEP: Final = re.compile(
     rb'"\d+"\s*:\s*\{[^{}]*?"(?:elapsed time per iteration \(ms\)|GPU utilization|lm loss)"\s*:'
 )
-
-
-_ARGUMENTS = re.compile(rb"(?m)^MODEL_ARGS:[ \t\r]*$")
+_ARGUMENTS: Final = re.compile(rb"(?m)^MODEL_ARGS:[ \t\r]*$")
 
 
 class _Config(ForeignDocument):
@@ -68,9 +63,8 @@ def _recognizes_megatron(head: bytes, name: str) -> int:
     """By the name, which an empty file has too, or by the first metric."""
     if PurePath(name).suffix != ".json" or _recognizes_bridge(head, name):
         return False
-    return "golden" in PurePath(name).name or has_keys(
-        head, "start_step", "end_step", "step_interval"
-    )
+    is_named = "golden" in PurePath(name).name
+    return is_named or has_keys(head, "start_step", "end_step", "step_interval")
 
 
 def _recognizes_config(head: bytes, name: str) -> int:
@@ -80,21 +74,29 @@ def _recognizes_config(head: bytes, name: str) -> int:
 def _parse_megatron(where: str, content: Content) -> tuple[ParsedLog, ...]:
     found = json_object(where, content)
     if isinstance(found, Diagnostic):
-        return nothing(found, _WHO)
+        return nothing(found, _MEGATRON)
     if not found:
-        message = "an empty object: no value was recorded"
-        return nothing(Diagnostic(where, message, line=1, remedy="record the values again"), _WHO)
-    readings = list(_of_series(found))
+        message, remedy = "an empty object: no value was recorded", "record the values again"
+        return nothing(Diagnostic(where, message, line=1, remedy=remedy), _MEGATRON)
+    losses, memory = _series(found.get(_LOSS)), _series(found.get(_MEMORY))
+    readings = [
+        # The file has one line for each value or only one: its lines say nothing.
+        Reading(1, step, seconds, losses.get(step), None, size_bytes(memory.get(step)))
+        for step, seconds in _series(found.get(_TIME)).items()
+        if not math.isnan(seconds)
+    ]
     if readings:
-        return (_of_metrics(where, readings),)
-    average = positive(found.get(_AVERAGE))
-    return (_of_average(average, found),) if average else nothing(_no_time(where, found), _WHO)
-
-
-def _of_metrics(where: str, readings: list[Reading]) -> ParsedLog:
-    # The windows that Megatron-LM's own comparison takes the median over (common.py).
-    last = max(reading.step for reading in readings)
-    return _log_of(where, readings, _WHO, "window(5,20)" if last <= 25 else "window(30,45)")
+        # The windows that Megatron-LM's own comparison takes the median over (common.py).
+        last = max(reading.step for reading in readings)
+        window = "window(5,20)" if last <= 25 else "window(30,45)"
+        return (_log_of(where, readings, _MEGATRON, window),)
+    if average := positive(found.get(_AVERAGE)):
+        figures = Figures(step_time_s=average)
+        log = ParsedLog(_MEGATRON, identity=identity(found), emitted=figures)
+        return (replace(log, outcome=Outcome.FINISHED),)
+    metrics = ", ".join(map(repr, list(found)[:5]))
+    message = f"no time of a step: there is no {_TIME!r} with a value, only {metrics}"
+    return nothing(Diagnostic(where, message, remedy="is it of an inference test?"), _MEGATRON)
 
 
 def _log_of(
@@ -108,36 +110,11 @@ def _log_of(
         steps = steps.with_columns(peak_memory_bytes=StepColumn.of(first, np.int64))
     notes = (*settled.notes, *sampled_note(where, steps.step))
     settled = replace(settled, steps=steps, notes=notes)
-    log = training_log(settled, Account(None, done=True), window)
-    return replace(log, configuration=who)
-
-
-def _of_average(average: float, found: Mapping[str, object]) -> ParsedLog:
-    return ParsedLog(
-        configuration=_WHO,
-        identity=identity(found),
-        emitted=Figures(step_time_s=average),
-        outcome=Outcome.FINISHED,
-    )
-
-
-def _no_time(where: str, found: Mapping[str, object]) -> Diagnostic:
-    metrics = ", ".join(map(repr, list(found)[:5]))
-    message = f"no time of a step: there is no {_TIME!r} with a value, only {metrics}"
-    return Diagnostic(where, message, remedy="is it of an inference test?")
-
-
-def _of_series(found: Mapping[str, object]) -> Iterator[Reading]:
-    losses, memory = _series(found.get(_LOSS)), _series(found.get(_MEMORY))
-    for step, seconds in _series(found.get(_TIME)).items():
-        if not math.isnan(seconds):
-            peak = size_bytes(memory.get(step))
-            # The file has one line for each value or only one: its lines say nothing.
-            yield Reading(1, step, seconds, loss=losses.get(step), peak_memory_bytes=peak)
+    return replace(training_log(settled, ParsedLog(who), done=True), window=window)
 
 
 def _series(metric: object) -> dict[int, float]:
-    """The values of a metric by step, from 1; empty where it has no such shape."""
+    """The values of a metric by step, from 1; empty if it has another layout."""
     values = metric.get("values") if isinstance(metric, dict) else None
     if not isinstance(values, dict):
         return {}
@@ -149,35 +126,26 @@ def _parse_bridge(where: str, content: Content) -> tuple[ParsedLog, ...]:
     found = json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found, _BRIDGE)
-    results = [_of_objects(where, one) for one in _with_steps(found)]
+    results = []
+    for one in (found, *(one for one in found.values() if isinstance(one, dict))):
+        if readings := list(_of_numbers(one)):
+            steps = [reading.step for reading in readings]
+            # A window counts from the first step that there is, the comparison from step 1.
+            skipped = max(0, int(_SKIPPED * max(steps)) + 1 - min(steps))
+            window, peak = f"skip_warmup({skipped})", size_bytes(one.get(_PEAK), 1e9)
+            results.append(_log_of(where, readings, _BRIDGE, window, peak))
     if not results:
         message = f"no time of a step: there is no {_STEP_TIME!r} under a step's number"
         return nothing(Diagnostic(where, message, remedy="record the values again"), _BRIDGE)
     return tuple(results)
 
 
-def _with_steps(found: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """The file's own object, or those in it, where they have steps with times."""
-    inner = [one for one in found.values() if isinstance(one, dict)]
-    for one in (found, *inner):
-        if any(_of_numbers(one)):
-            yield one
-
-
-def _of_objects(where: str, found: Mapping[str, object]) -> ParsedLog:
-    readings = list(_of_numbers(found))
-    steps = [one.step for one in readings]
-    # A window counts from the first step that there is, the comparison from step 1.
-    window = f"skip_warmup({max(0, int(_SKIPPED * max(steps)) + 1 - min(steps))})"
-    return _log_of(where, readings, _BRIDGE, window, size_bytes(found.get(_PEAK), 1e9))
-
-
 def _of_numbers(found: Mapping[str, object]) -> Iterator[Reading]:
+    """The steps of an object with numbers for keys."""
     for key, values in found.items():
         seconds = positive(values.get(_STEP_TIME)) if isinstance(values, dict) else None
         if isinstance(values, dict) and seconds and re.fullmatch(r"\d{1,15}", key):
             yield Reading(
-                # The file has one line for each value or only one: its lines say nothing.
                 line=1,
                 step=int(key) + 1,
                 step_time_s=seconds / 1000,
@@ -188,11 +156,10 @@ def _of_numbers(found: Mapping[str, object]) -> Iterator[Reading]:
 
 
 def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    who = PartialCase(framework="megatron-lm")
-    document = yaml_document(where, content)
-    config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
-    if isinstance(config, Diagnostic):
-        return nothing(config, who)
+    found = yaml_document(where, content, _Config)
+    if isinstance(found, Diagnostic):
+        return nothing(found, _MEGATRON)
+    _, config = found
     arguments = {
         name.lstrip("-").replace("-", "_"): str(value) for name, value in config.MODEL_ARGS.items()
     }

@@ -12,7 +12,7 @@ from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import experiment, settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
-from perfdb.formats.documents import ForeignDocument, checked_yaml, texts, yaml_document
+from perfdb.formats.documents import ForeignDocument, texts, yaml_document
 from perfdb.formats.numbers import count
 from perfdb.record import PartialCase
 
@@ -62,10 +62,10 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """What the file says of the run next to it, with what the names of its folders add."""
     # As it is written: YAML has 25.10 for a number, which is 25.1.
     text = _VERSION.sub(rb"\1'\2'", b"".join(content))
-    document = yaml_document(where, [text])
-    config = document if isinstance(document, Diagnostic) else checked_yaml(document, _Config)
-    if isinstance(config, Diagnostic):
-        return nothing(config)
+    found = yaml_document(where, [text], _Config)
+    if isinstance(found, Diagnostic):
+        return nothing(found)
+    _, config = found
     configuration, named = _configuration(config), experiment.of_path(where)
     if named and named.task == "lora" and config.workload_info.workload_type == "finetune":
         # The launcher has no other word for it.

@@ -7,7 +7,6 @@ two it was. Source of the format: megatron/training/training.py, `training_log`.
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Final
@@ -15,22 +14,22 @@ from typing import Final
 import numpy as np
 
 from perfdb.errors import Diagnostic
-from perfdb.formats import batch
-from perfdb.formats.attempts import LOADED, settings_of, training_log, with_settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, RunSettings
-from perfdb.formats.columns import Flags, StepColumn, Steps
-from perfdb.formats.mentions import printed
+from perfdb.formats.base import Content, LogFormat, ParsedLog
+from perfdb.formats.columns import StepColumn, Steps
 from perfdb.formats.numbers import NUMBER, count, size_bytes
-from perfdb.formats.outcome import DONE, Account
+from perfdb.formats.outcome import DONE
 from perfdb.formats.precision import Pair
-from perfdb.formats.scan import LogSection, Scan
-from perfdb.formats.settle import Settled, interval_note, numbered, settle
-from perfdb.formats.steplines import StepReader, StepTable, Syntax
+from perfdb.formats.scan import Scan
+from perfdb.formats.settings import described
+from perfdb.formats.settle import BATCH, Settled, interval_note, numbered, settle, training_log
+from perfdb.formats.steplines import StepReader, Syntax
 from perfdb.log_text import plain
-from perfdb.record import Outcome, PartialCase
+from perfdb.record import Outcome
 
 FRAMEWORK: Final = "megatron-lm"
 ARGUMENTS: Final = b"---- arguments ----"
+LOADED: Final = b"successfully loaded checkpoint "
+"""What Megatron prints of the checkpoint that it goes on from."""
 
 _ITERATION, _PLANNED, _GBS = "iteration", "planned iterations", "global batch size"
 _TIME, _TFLOPS, _TOKENS = (
@@ -47,32 +46,31 @@ SYNTAX: Final = Syntax(
     counters=(_ITERATION, _PLANNED),
     fields=(_TIME, _TFLOPS, _TOKENS, _GBS, _LOSS, _NORM, _SKIPPED, _NAN),
     required=(_ITERATION, _TIME),
-    facts=(_PLANNED, _NAN),
     last=_NAN,
 )
-STEP_LINE: Final = re.compile(rb"iteration[\s\d]+/[\s\d]+\|[^|]{0,80}consumed samples:")
-OF_BRIDGE: Final = (
+_STEP_LINE: Final = re.compile(rb"iteration[\s\d]+/[\s\d]+\|[^|]{0,80}consumed samples:")
+_OF_BRIDGE: Final = (
     re.compile(rb"Step Time : *[\d.]+s GPU utilization:"),
     re.compile(rb"GPU utilization: *[\d.]+ *(?:MODEL_)?TFLOP/s/GPU"),
 )
 """Megatron-Bridge's rates: of a line that may be wrapped, the one or the other is whole."""
-_OF_DEEPSPEED = re.compile(r"\|\s*consumed\s+tokens:|deepspeed \.{2,} True\b")
-_MEMORY = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|")
-_PEAK = re.compile(rf"max[ \-]?allocated(?:-gigabytes|-megabytes)?: ?({NUMBER}) ?\|")
+_OF_DEEPSPEED: Final = re.compile(r"\|\s*consumed\s+tokens:|deepspeed \.{2,} True\b")
+_MEMORY: Final = re.compile(r"\(after (\d{1,9}) iterations\) memory \((MB|GB)\) \|")
+_PEAK: Final = re.compile(rf"max[ \-]?allocated(?:-gigabytes|-megabytes)?: ?({NUMBER}) ?\|")
 _LONGEST_MEMORY: Final = 600
 """How many characters such a line has at the most, up to behind the peak."""
 _UNITS: Final = {"MB": 2.0**20, "GB": 1e9}
 """Megatron-LM's MB are 1024² bytes, Megatron-Bridge's GB 1000³."""
-_ARGUMENT = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\\[][^\s\"'\\]*)")
+_ARGUMENT: Final = re.compile(r"\b(\w+) \.{2,} (\[[^\]\n]*\]|[^\s\"'\\\[][^\s\"'\\]*)")
 _MOST_FOLDS: Final = 8
-"""The lines that a list is looked for on where a terminal has folded it."""
+"""The lines that a list is looked for on if a terminal has folded it."""
 
 
 def bridge_steps(head: bytes) -> int:
     """How many steps are among the first bytes, with Megatron-Bridge's rates or configuration."""
     text = plain(head)
-    rates = max(len(half.findall(text)) for half in OF_BRIDGE)
-    steps = len(STEP_LINE.findall(text))
+    rates = max(len(half.findall(text)) for half in _OF_BRIDGE)
+    steps = len(_STEP_LINE.findall(text))
     is_of_other = ARGUMENTS in text
     # Fewer rates are quoted ones: the program prints one for each step, if late.
     if rates and rates * (2 if is_of_other else 10) >= steps:
@@ -81,7 +79,7 @@ def bridge_steps(head: bytes) -> int:
 
 
 def _recognizes(head: bytes, name: str) -> int:
-    steps = len(STEP_LINE.findall(plain(head)))
+    steps = len(_STEP_LINE.findall(plain(head)))
     return 0 if steps and bridge_steps(head) else steps
 
 
@@ -90,134 +88,88 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     reader = StepReader(where, SYNTAX, steps_of)
     for block in scan:
         reader.add(block)
-    log = log_of(where, scan, reader, iterations(where, reader.steps(), reader))
-    found = settings_of(scan.sections, _described)
-    log = batch.stated(where, with_settings(log, found))
-    return (replace(log, likely_framework=FRAMEWORK),)
-
-
-def _described(text: str) -> RunSettings:
-    arguments = printed(text, _arguments)
-    is_its = bool(arguments.configuration().model_fields_set) or ARGUMENTS.decode() in text
-    return arguments.described({"framework": FRAMEWORK} if is_its else {})
+    settled = settle(where, reader.steps(), reader.problems, scan.starts)
+    text = "".join(scan.sections(settled.first_line))
+    settings = described(text, {}, _arguments)
+    if settings.configuration.model_fields_set or ARGUMENTS.decode() in text:
+        settings = described(text, {"framework": FRAMEWORK}, _arguments)
+    return (iterations_log(scan, settled, replace(settings, likely_framework=FRAMEWORK)),)
 
 
 def _arguments(text: str) -> list[Pair]:
-    return _ARGUMENT.findall(_dotted(text))
-
-
-def _dotted(text: str) -> str:
-    """The lines that may hold an argument: a pattern that begins with any word is slow to find."""
+    """The arguments of a dump. A list may be folded over the next lines."""
     lines = text.split("\n")
-    return "\n".join(_unfolded(lines, place) for place, one in enumerate(lines) if " .." in one)
+    dotted = []  # a pattern that begins with any word is slow to find in all of the text
+    for place, line in enumerate(lines):
+        if " .." in line:
+            _, is_list, items = line.partition(".. [")
+            below = (
+                lines[place + 1 : place + 1 + _MOST_FOLDS] if is_list and "]" not in items else ()
+            )
+            dotted.append("".join([line, *takewhile(lambda one: " .." not in one, below)]))
+    return _ARGUMENT.findall("\n".join(dotted))
 
 
-def _unfolded(lines: Sequence[str], place: int) -> str:
-    """A line, with those behind it where it ends within a list."""
-    _, is_list, items = lines[place].partition(".. [")
-    if not is_list or "]" in items:
-        return lines[place]
-    behind = lines[place + 1 : place + 1 + _MOST_FOLDS]
-    return "".join([lines[place], *takewhile(lambda line: " .." not in line, behind)])
+def steps_of(printed: Steps) -> Steps:
+    """Iterations as steps. A loss that is counted as NaN, or left out of a line, is NaN.
 
-
-def steps_of(table: StepTable) -> Steps:
-    """The iterations of a table as steps."""
-    skips = table.column(_SKIPPED)
+    A step that was skipped may have none.
+    """
+    skips, loss = printed.column(_SKIPPED), printed.column(_LOSS)
     skipped = skips.known & (skips.values != 0)
+    lost = (printed.column(_NAN).values > 0) | (~loss.known & ~skipped)
     return Steps(
-        table.lines,
-        numbered(table.column(_ITERATION), base=1),
-        table.column(_TIME).values / 1000,
+        printed.line,
+        numbered(printed.column(_ITERATION), base=1),
+        printed.column(_TIME).values / 1000,
         {
-            "loss": _losses(table, skipped),
-            "grad_norm": table.column(_NORM),
+            "loss": StepColumn(np.where(lost, math.nan, loss.values), loss.known | lost),
+            "grad_norm": printed.column(_NORM),
             "skipped": StepColumn.full(skipped),
-            "model_tflops_per_sec_per_gpu": table.column(_TFLOPS),
-            "tokens_per_sec_per_gpu": table.column(_TOKENS),
-            batch.PRINTED: table.column(_GBS),
+            "model_tflops_per_sec_per_gpu": printed.column(_TFLOPS),
+            "tokens_per_sec_per_gpu": printed.column(_TOKENS),
+            BATCH: printed.column(_GBS),
+            _NAN: printed.column(_NAN),
+            _PLANNED: printed.column(_PLANNED),
         },
     )
 
 
-def _losses(table: StepTable, skipped: Flags) -> StepColumn:
-    """The losses; one that is counted as none, or left out of a line, is no number.
-
-    A step that was skipped may have none.
-    """
-    loss = table.column(_LOSS)
-    lost = (table.column(_NAN).values > 0) | (~loss.known & ~skipped)
-    return StepColumn(np.where(lost, math.nan, loss.values), loss.known | lost)
-
-
-def iterations(where: str, printed: Steps, reader: StepReader) -> Settled:
-    """The iterations of a log, each once, with notes on what their lines mean."""
-    settled = settle(where, printed, reader.problems)
-    kept = settled.steps
-    values, known = kept.column("loss")
-    if not reader.seen[_NAN] - {0.0} and not (known & np.isfinite(values)).any():
-        # No line has a loss, and none counts an iteration without one: it was not logged.
-        kept = kept.without("loss")
-    notes = (*settled.notes, *interval_note(where, kept.step))
-    return replace(settled, steps=kept, notes=notes)
-
-
-def planned(reader: StepReader) -> int | None:
-    """How many iterations there were to be."""
-    return count(reader.latest.get(_PLANNED))
-
-
-def log_of(where: str, scan: Scan, reader: StepReader, settled: Settled) -> ParsedLog:
-    """What a log reports of its run: its iterations, and how it ended."""
+def iterations_log(scan: Scan, settled: Settled, settings: ParsedLog) -> ParsedLog:
+    """What a log reports of its run: its iterations, how it ended, and what the lines mean."""
     preamble = scan.preamble
-    other = _OF_DEEPSPEED.search(preamble)
-    if other:
-        return _of_deepspeed(where, preamble.count("\n", 0, other.start()) + 1)
-    done = bool(DONE["megatron"].search(scan.epilogue))
-    account = Account(planned(reader), scan.epilogue, done, scan.last_words, scan.sections)
-    return training_log(_with_memory(settled, scan.sections), account)
-
-
-def _of_deepspeed(where: str, line: int) -> ParsedLog:
-    """Nothing: the tokens of its steps, and what else its arguments mean, are another program's."""
-    message = "a log of Megatron-DeepSpeed, whose sequences may change in length, is not read"
-    remedy = "write its figures into a table of a page"
-    problem = Diagnostic(where, message, line=line, remedy=remedy)
-    return ParsedLog(PartialCase(), outcome=Outcome.NO_DATA, problems=(problem,))
-
-
-def _with_memory(settled: Settled, sections: Sequence[LogSection]) -> Settled:
-    """The steps with the peak memory that is printed with them: the most of any rank's.
-
-    A step that a later attempt printed again has the peak of that one.
-    """
+    if other := _OF_DEEPSPEED.search(preamble):
+        message = "a log of Megatron-DeepSpeed, whose sequences may change in length, is not read"
+        line, remedy = preamble.count("\n", 0, other.start()) + 1, "write its figures into a page"
+        problem = Diagnostic(settled.where, message, line=line, remedy=remedy)
+        return ParsedLog(outcome=Outcome.NO_DATA, problems=(problem,))
     steps = settled.steps
-    number = np.array([one.line for one in sections]).searchsorted(steps.line, "right") - 1
+    planned, (nans, are_known) = count(steps.column(_PLANNED).last), steps.column(_NAN)
+    losses, known = steps.column("loss")
+    if not (nans[are_known] > 0).any() and not (known & np.isfinite(losses)).any():
+        # No line has a loss, and none counts an iteration without one: it was not logged.
+        steps = steps.without("loss")
+    steps = _with_memory(steps.without(_PLANNED, _NAN), scan.sections(settled.first_line)[-1])
+    notes = (*settled.notes, *interval_note(settled.where, steps.step))
+    settled = replace(settled, steps=steps, notes=notes)
+    return training_log(settled, settings, scan, planned=planned, done=DONE["megatron"])
+
+
+def _with_memory(steps: Steps, text: str) -> Steps:
+    """The steps with the peak memory that is printed with them: the most of any rank."""
     peaks: dict[int, int] = {}
-    for section, one in enumerate(sections):
-        for step, peak in _peaks(one.text):
-            place = int(steps.step.searchsorted(step))
-            if place < len(steps) and steps.step[place] == step and number[place] == section:
-                peaks[place] = max(peak, peaks.get(place, 0))
-    if not peaks:
-        return settled
-    values, known = steps.column("peak_memory_bytes")
-    values, known, places = values.copy(), known.copy(), [*peaks]
-    values[places], known[places] = [*peaks.values()], True
-    column = StepColumn(values, known)
-    return replace(settled, steps=steps.with_columns(peak_memory_bytes=column))
-
-
-def _peaks(text: str) -> list[tuple[int, int]]:
-    """The iterations behind which a text reports the peak memory of a rank, and the peak."""
-    found = []
     for report in _MEMORY.finditer(text):
-        behind = text[report.end() : report.end() + _LONGEST_MEMORY].partition("(after ")[0]
-        peak = _PEAK.search(re.sub(r" ?\n", "", behind))
+        below = text[report.end() : report.end() + _LONGEST_MEMORY].partition("(after ")[0]
+        peak = _PEAK.search(re.sub(r" ?\n", "", below))
         size = size_bytes(peak[1], _UNITS[report[2]]) if peak else None
-        if size:
-            found.append((int(report[1]), size))
-    return found
+        place = int(steps.step.searchsorted(int(report[1])))
+        if size and place < len(steps) and steps.step[place] == int(report[1]):
+            peaks[place] = max(size, peaks.get(place, 0))
+    if not peaks:
+        return steps
+    values, known = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.bool_)
+    values[[*peaks]], known[[*peaks]] = [*peaks.values()], True
+    return steps.with_columns(peak_memory_bytes=StepColumn(values, known))
 
 
 FORMAT: Final = LogFormat("megatron_lm", _recognizes, _parse, prints_means=True)

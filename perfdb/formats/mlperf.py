@@ -12,8 +12,7 @@ import json
 import re
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,34 +28,30 @@ from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome, PartialCase
 from perfdb.units import counted
 
-_MARKER = b":::MLLOG"
-_EVENT = re.compile(rb":::MLLOG *\{")
-_TIME = b'"train_step_time"'
-_NEXT = re.compile(r"(?=:::MLLOG)")
-_DECODER = json.JSONDecoder()
-_PLATFORM = re.compile(r"(\d{1,6})x(?:NVIDIA[ _-]?)?[DH]GX[ _-]?[HB]\d00")
+_MARKER: Final = b":::MLLOG"
+_EVENT: Final = re.compile(rb":::MLLOG *\{")
+_TIME: Final = b'"train_step_time"'
+_NEXT: Final = re.compile(r"(?=:::MLLOG)")
+_DECODER: Final = json.JSONDecoder()
+_PLATFORM: Final = re.compile(r"(\d{1,6})x(?:NVIDIA[ _-]?)?[DH]GX[ _-]?[HB]\d00")
 """Nodes of a system that has one size of them: SLURM_JOB_NUM_NODES and what the submitter says."""
-_MEMORY = "max_memory_usage"
-_LENGTHS = {"llama2_70b_lora": 8192}
-"""Tokens of a sample where no event says them and the closed division lets nobody choose them.
+_MEMORY: Final = "max_memory_usage"
+_LENGTHS: Final = {"llama2_70b_lora": 8192}
+"""Tokens of a sample if no event states them and the closed division lets nobody choose them.
 
 Source: llama2_70b_lora of mlcommons/training, which packs GovReport to 8,192 tokens.
 """
-_PRETRAINED = frozenset({"gpt3", "llama31_405b", "llama31_8b"})
+_PRETRAINED: Final = frozenset({"gpt3", "llama31_405b", "llama31_8b"})
 """Benchmarks that pre-train by their rules. Source: mlcommons/training."""
-_BOUNDARIES = ("block_start", "eval_start", "run_stop")
-_SETTINGS = (
+_BOUNDARIES: Final = ("block_start", "eval_start", "run_stop")
+_SETTINGS: Final = (
     "submission_benchmark", "submission_division", "submission_platform", "global_batch_size",
     "max_sequence_length", "gradient_accumulation_steps",
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Event:
-    """An event as it was logged: what it is of, its value, and its metadata.
-
-    `text`: all of it, with its time.
-    """
+class Event(NamedTuple):
+    """An event as it was logged; `text` is all of it, with its time."""
 
     line: int
     key: str
@@ -65,14 +60,13 @@ class Event:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """Blocks of training: how many, the line of the last, and the mean time of a step, by samples.
+class _Blocks(NamedTuple):
+    """Blocks of training: how many, the line of the last, and the mean time of a step.
 
     Each sample counts with the mean time of its block's steps.
     """
 
-    count: int = 0
+    number: int = 0
     line: int | None = None
     step_time_s: float | None = None
 
@@ -89,22 +83,22 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
         run.add(event)
     if len(run.starts) > 1:
         message = f"a second 'run_start', after that of line {run.starts[0]}"
-        return nothing(
-            Diagnostic(where, message, line=run.starts[1], remedy="give each run a file of its own")
-        )
-    blocks = run.blocks()
-    end = _ending(run.stop, blocks)
+        remedy = "give each run a file of its own"
+        return nothing(Diagnostic(where, message, line=run.starts[1], remedy=remedy))
+    blocks, stated = run.blocks(), run.settings
+    end, platform = _ending(run.stop, blocks), str(stated.get("submission_platform") or "")
+    nodes = _PLATFORM.fullmatch(platform)
     log = ParsedLog(
-        configuration=_configuration(run.settings),
+        configuration=_configuration(stated),
         identity=run.hash.hexdigest(),
-        num_nodes=_num_nodes(run.settings),
+        num_nodes=count(nodes[1]) if nodes else None,
         emitted=Figures(step_time_s=blocks.step_time_s),
         emitted_line=blocks.line,
         extras={_MEMORY: str(_memory(run.peak))} if run.peak else {},
         outcome=end.outcome,
         error=end.error,
         problems=few(where, problems),
-        notes=(*_note(where, blocks), *_kept(where, run.peak), *_by_rules(where, run.settings)),
+        notes=tuple(_notes(where, run, blocks)),
     )
     return (log,)
 
@@ -170,7 +164,7 @@ class _Run:
             self._boundaries.append(samples)
 
     def _add_block(self, event: Event) -> None:
-        time, samples = _of(event.value, "train_step_time"), finite(event.metadata.get("step"))
+        time, samples = _of(event, "train_step_time"), finite(event.metadata.get("step"))
         if time is not None and samples is not None:
             self._lines.append(event.line)
             self._times.append(time)
@@ -190,40 +184,29 @@ class _Run:
         return _Blocks(len(known), self._lines[known[-1]], mean)
 
 
-def _of(value: object, name: str) -> float | None:
-    return positive(value.get(name)) if isinstance(value, dict) else None
+def _of(event: Event, name: str) -> float | None:
+    return positive(event.value.get(name)) if isinstance(event.value, dict) else None
+
+
+def _memory(event: Event) -> float:
+    return _of(event, _MEMORY) or 0
 
 
 def _ending(stop: Event | None, blocks: _Blocks) -> Ending:
     status = stop.metadata.get("status") if stop else None
     if stop and status != "success":
         return Ending(Outcome.FAILED, f"run_stop: status is {status!r}")
-    if not blocks.count:
+    if not blocks.number:
         return Ending(Outcome.NO_DATA, "the log holds no 'train_step_time'")
     return Ending(Outcome.FINISHED) if stop else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
 
 
-def _memory(event: Event) -> float:
-    return _of(event.value, _MEMORY) or 0
-
-
-def _num_nodes(stated: Mapping[str, object]) -> int | None:
-    platform = _PLATFORM.fullmatch(str(stated.get("submission_platform") or ""))
-    return count(platform[1]) if platform else None
-
-
-def _length_by_rules(stated: Mapping[str, object]) -> int | None:
-    """Of a benchmark whose events do not say the sequence length, where its rules do."""
-    if "max_sequence_length" in stated or stated.get("submission_division") != "closed":
-        return None
-    return _LENGTHS.get(str(stated.get("submission_benchmark")))
-
-
 def _configuration(stated: Mapping[str, object]) -> PartialCase:
     benchmark = str(stated.get("submission_benchmark") or "")
+    is_lora = benchmark.endswith("_lora")
     fields = {
         "model": settings.model(benchmark.removesuffix("_lora")),
-        "task": _task(benchmark),
+        "task": "lora" if is_lora else "pretrain" if benchmark in _PRETRAINED else None,
         "system": settings.system(str(stated.get("submission_platform") or "")),
         "global_batch_size": count(stated.get("global_batch_size")),
         "sequence_length": count(stated.get("max_sequence_length")) or _length_by_rules(stated),
@@ -232,36 +215,27 @@ def _configuration(stated: Mapping[str, object]) -> PartialCase:
     return PartialCase.model_validate({name: one for name, one in fields.items() if one})
 
 
-def _task(benchmark: str) -> str | None:
-    if benchmark.endswith("_lora"):
-        return "lora"
-    return "pretrain" if benchmark in _PRETRAINED else None
+def _length_by_rules(stated: Mapping[str, object]) -> int | None:
+    """The sequence length of a benchmark if its rules state it and no event does."""
+    if "max_sequence_length" in stated or stated.get("submission_division") != "closed":
+        return None
+    return _LENGTHS.get(str(stated.get("submission_benchmark")))
 
 
-def _note(where: str, blocks: _Blocks) -> tuple[Diagnostic, ...]:
-    if not blocks.count:
-        return ()
-    of_blocks = counted(blocks.count, "block")
-    message = f"the step time is the mean over {of_blocks} of training, by their samples"
-    return (Diagnostic(where, message, line=blocks.line),)
-
-
-def _kept(where: str, peak: Event | None) -> tuple[Diagnostic, ...]:
-    if peak is None:
-        return ()
-    message = (
-        f"{_MEMORY} {_memory(peak)} is kept as printed: nothing says its unit, or whether it was "
-        f"allocated"
-    )
-    return (Diagnostic(where, message, line=peak.line),)
-
-
-def _by_rules(where: str, stated: Mapping[str, object]) -> tuple[Diagnostic, ...]:
-    length = _length_by_rules(stated)
-    if length is None:
-        return ()
-    message = f"no event says the sequence length, which is {length:,} by the benchmark's rules"
-    return (Diagnostic(where, message),)
+def _notes(where: str, run: _Run, blocks: _Blocks) -> Iterator[Diagnostic]:
+    if blocks.number:
+        of_blocks = counted(blocks.number, "block")
+        message = f"the step time is the mean over {of_blocks} of training, by their samples"
+        yield Diagnostic(where, message, line=blocks.line)
+    if run.peak:
+        message = (
+            f"{_MEMORY} {_memory(run.peak)} is kept as printed: nothing says its unit, or whether "
+            f"it was allocated"
+        )
+        yield Diagnostic(where, message, line=run.peak.line)
+    if length := _length_by_rules(run.settings):
+        message = f"no event says the sequence length, which is {length:,} by the benchmark's rules"
+        yield Diagnostic(where, message)
 
 
 FORMAT: Final = LogFormat("mlperf", _recognizes, _parse)

@@ -18,42 +18,45 @@ from typing import Final
 
 import numpy as np
 
-from perfdb.formats import batch, settings
-from perfdb.formats.attempts import settings_of, training_log, with_settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, RunSettings
+from perfdb.formats.base import Content, LogFormat, ParsedLog
 from perfdb.formats.columns import Ints, Reading, StepColumn, Steps
-from perfdb.formats.mentions import mentioned
 from perfdb.formats.numbers import NUMBER, count
-from perfdb.formats.outcome import DONE, Account
+from perfdb.formats.outcome import DONE
 from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.settle import Settled, amounts, interval_note, marked, numbered, settle
-from perfdb.formats.steplines import StepReader, StepTable, Syntax
+from perfdb.formats.settings import described
+from perfdb.formats.settle import (
+    BATCH,
+    Settled,
+    amounts,
+    interval_note,
+    marked,
+    numbered,
+    settle,
+    training_log,
+)
+from perfdb.formats.steplines import StepReader, Syntax
 from perfdb.log_text import plain
 
-_TIME, _STEP, _LAST, _GBS = (
-    "train_step_timing in s", "global_step", "last iteration", "global_batch_size",
-)  # fmt: skip
-_SYNTAX = Syntax(
+_TIME, _STEP, _EPOCH, _LAST = "train_step_timing in s", "global_step", "epoch", "last iteration"
+_SYNTAX: Final = Syntax(
     marker=b"Training epoch ",
     start=r"Training epoch (\d+), *iteration *(\d+)/(\d+)",
-    counters=("epoch", "iteration", _LAST),
-    fields=(_STEP, _GBS, "peak_memory_usage", "reduced_train_loss", _TIME, "TFLOPS_per_GPU"),
+    counters=(_EPOCH, "iteration", _LAST),
+    fields=(_STEP, BATCH, "peak_memory_usage", "reduced_train_loss", _TIME, "TFLOPS_per_GPU"),
     required=("iteration", _TIME),
-    facts=("epoch", _LAST),
 )
-_STEP_LINE = re.compile(rb"Training epoch [\s\d]+,\s*iteration[\s\d]+/[\s\d]+\|")
+_STEP_LINE: Final = re.compile(rb"Training epoch [\s\d]+,\s*iteration[\s\d]+/[\s\d]+\|")
 
-
-_BAR_MARKER = b"train_step_timing in s="
-_CLOSED = r"(?=[ \t]*[,\]])"
+_BAR_MARKER: Final = b"train_step_timing in s="
+_CLOSED: Final = r"(?=[ \t]*[,\]])"
 """Follows a number of a bar that the end of a line has not cut off: the line may be folded."""
-_BAR = re.compile(
+_BAR: Final = re.compile(
     rf"Epoch (\d{{1,9}}):[^\r\n]{{0,400}}?\b(\d{{1,9}})/(\d{{1,9}}) "
     rf"\[[^\]\r\n]{{0,1000}}?train_step_timing in s=({NUMBER}){_CLOSED}"
 )
-_GLOBAL_STEP = re.compile(r"global_step=(\d{1,9})(?:\.0*)?(?=[,\]])")
-_LOSS = re.compile(rf"reduced_train_loss=({NUMBER}){_CLOSED}")
-_TOKENS = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){_CLOSED}")
+_GLOBAL_STEP: Final = re.compile(r"global_step=(\d{1,9})(?:\.0*)?(?=[,\]])")
+_LOSS: Final = re.compile(rf"reduced_train_loss=({NUMBER}){_CLOSED}")
+_TOKENS: Final = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){_CLOSED}")
 
 
 def _recognizes_steps(head: bytes, name: str) -> int:
@@ -65,50 +68,42 @@ def _parse_steps(where: str, content: Content) -> tuple[ParsedLog, ...]:
     for block in scan:
         reader.add(block)
     settled = settle(where, reader.steps(), reader.problems)
-    notes = (*settled.notes, *interval_note(where, settled.steps.step))
-    log = _log_of(scan, replace(settled, notes=notes), _planned(reader))
-    return (batch.stated(where, log),)
+    steps = settled.steps
+    epoch, last = steps.column(_EPOCH).last, steps.column(_LAST).last
+    # The log may end in any epoch: the steps up to the end of that one are planned.
+    planned = count((epoch + 1) * (last + 1)) if epoch is not None and last is not None else None
+    notes = (*settled.notes, *interval_note(where, steps.step))
+    settled = replace(settled, steps=steps.without(_EPOCH, _LAST), notes=notes)
+    return (_log_of(scan, settled, planned),)
 
 
 def _log_of(scan: Scan, settled: Settled, planned: int | None) -> ParsedLog:
-    done = bool(DONE["nemo"].search(scan.epilogue))
-    account = Account(planned, scan.epilogue, done, scan.last_words)
-    return with_settings(training_log(settled, account), settings_of(scan.sections, _described))
+    settings = described("".join(scan.sections(settled.first_line)), {"framework": "nemo"})
+    return training_log(settled, settings, scan, planned=planned, done=DONE["nemo"])
 
 
-def _described(text: str) -> RunSettings:
-    found = mentioned(text)
-    known: dict[str, object] = {"framework": "nemo", **settings.gpus(found.settings)}
-    return found.described(known)
-
-
-def _steps_of(table: StepTable) -> Steps:
+def _steps_of(printed: Steps) -> Steps:
     return Steps(
-        table.lines,
-        _numbers(table),
-        table.column(_TIME).values.astype(np.float64),
+        printed.line,
+        _numbers(printed),
+        printed.column(_TIME).values.astype(np.float64),
         {
-            "loss": table.column("reduced_train_loss"),
-            "peak_memory_bytes": amounts(table.column("peak_memory_usage")),
-            "model_tflops_per_sec_per_gpu": table.column("TFLOPS_per_GPU"),
-            batch.PRINTED: table.column(_GBS),
+            "loss": printed.column("reduced_train_loss"),
+            "peak_memory_bytes": amounts(printed.column("peak_memory_usage")),
+            "model_tflops_per_sec_per_gpu": printed.column("TFLOPS_per_GPU"),
+            BATCH: printed.column(BATCH),
+            _EPOCH: printed.column(_EPOCH),
+            _LAST: printed.column(_LAST),
         },
     )
 
 
-def _numbers(table: StepTable) -> Ints:
+def _numbers(printed: Steps) -> Ints:
     """Steps from 1. The iteration starts again with each epoch; the global step does not."""
-    printed, epoch, last = table.column(_STEP), table.column("epoch"), table.column(_LAST)
+    step, epoch, last = (printed.column(name) for name in (_STEP, _EPOCH, _LAST))
     with np.errstate(over="ignore", invalid="ignore"):  # what numbers no step is left out below
-        counted = epoch.values * (last.values + 1) + table.column("iteration").values
-    values = np.where(printed.known, printed.values, counted)
-    return numbered(StepColumn.full(values), base=0)
-
-
-def _planned(reader: StepReader) -> int | None:
-    """The steps up to the end of the epoch that the log ends in."""
-    epoch, last = reader.latest.get("epoch"), reader.latest.get(_LAST)
-    return count((epoch + 1) * (last + 1)) if epoch is not None and last is not None else None
+        counted = epoch.values * (last.values + 1) + printed.column("iteration").values
+    return numbered(StepColumn.full(np.where(step.known, step.values, counted)), base=0)
 
 
 def _recognizes_bars(head: bytes, name: str) -> int:

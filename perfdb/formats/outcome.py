@@ -1,26 +1,27 @@
 """How a run ended, by its steps and by what its log prints behind the last of them."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from perfdb import out_of_memory
 from perfdb.formats.columns import Steps
-from perfdb.formats.scan import LogSection, Piece
-from perfdb.formats.settings import DUMPS
 from perfdb.log_text import decoded, plain
 from perfdb.record import Outcome
 
-_STATED: Final = (
+Signs = Sequence[tuple[Outcome, re.Pattern[str]]]
+
+_STATED: Final[Signs] = (
     (Outcome.OUT_OF_MEMORY, out_of_memory.MESSAGE),
     (Outcome.TIMED_OUT, re.compile(r"DUE TO TIME LIMIT")),
     (Outcome.FAILED, re.compile(r"DUE TO NODE FAILURE|srun: error: Node failure on ")),
 )
-"""What CUDA, NCCL, the kernel and Slurm say of an end that they alone know the reason of."""
+"""Reasons that only CUDA, NCCL, the kernel and Slurm know."""
 
-_STOPPED = re.compile(
+_STOPPED: Final = re.compile(
     r"(?m)(?P<interrupted>KeyboardInterrupt\b|SignalException: |CANCELLED AT "
     r"|exiting program after receiving SIG)"
     r"|(?P<failed>Segmentation fault\b|\(core dumped\)|Fatal Python error: "
@@ -30,156 +31,27 @@ _STOPPED = re.compile(
 )
 """A process that was stopped. The first that is stopped takes the others with it."""
 
-_SUMMED_UP: Final = (
+_SUMMED_UP: Final[Signs] = (
     (Outcome.FAILED, re.compile(r"Signal (?!15\b)\d+ \(SIG\w+\) received by PID \d+")),
     (Outcome.FAILED, re.compile(r"exitcode *: *-?[1-9]|ChildFailedError")),
     (Outcome.FAILED, re.compile(r"exit code [1-9]")),
 )
-"""What torchrun says of its workers, whatever their reason, and Slurm of any task. Signal 15 is
-torchrun's own."""
+"""What torchrun says of its workers, whatever their reason, and last Slurm of any task. Torchrun
+itself sends signal 15."""
 
-_ERROR = re.compile(r"(?m)(?:Error|Exception|Expired)(?:: |:?[ \t]*$)")
-_START = re.compile(r"(?:^|[\]:|>])[ \t]*$")
+_ERROR: Final = re.compile(r"(?m)(?:Error|Exception|Expired)(?:: |:?[ \t]*$)")
+_START: Final = re.compile(r"(?:^|[\]:|>])[ \t]*$")
 """What a launcher may put in front of an error that says no more than its name."""
+_OF_OTHERS: Final = re.compile(r"ChildFailedError|SignalException")
+_NAME: Final = re.compile(r"[A-Za-z_][\w.]*$")
 
-_BEGINS = re.compile(
-    "|".join(DUMPS) + r"|MegatronStrategy\(| exp_manager:| device mesh with parallelism: "
-)
-"""What programs print when they begin: an error above it is of an earlier attempt."""
-
-_UNCAUGHT = re.compile(r"\[rank\d+\]: \S[^\n]*")
+_UNCAUGHT: Final = re.compile(r"\[rank\d+\]: \S[^\n]*")
 """PyTorch puts its rank in front of each line of the error that ends a process."""
 
-_TRACEBACK = "Traceback (most recent call last)"
-_LAST_LINES_CHARS = 1 << 12
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_LAST_LINES_CHARS: Final = 1 << 12
 """How far from the end of a log an error may be that is its end."""
-_OF_OTHERS = re.compile(r"ChildFailedError|SignalException")
-_NAME = re.compile(r"[A-Za-z_][\w.]*$")
-_LONGEST_ERROR = 300
-_NOTHING: Final = Piece(0, "")
-
-
-@dataclass(frozen=True)
-class Ending:
-    """An outcome and, where it is not `finished`, the reason in one line."""
-
-    outcome: Outcome
-    error: str | None = None
-
-
-@dataclass(frozen=True)
-class Account:
-    """What a log prints of the end of its run, apart from its steps.
-
-    `planned`: how many steps there were to be; None where the log does not state it. `done`: the
-    program reports that it is done. `epilogue`: the text behind the last step; `last_words`: the
-    text among the last steps, where one rank may fail before another prints its step, or an
-    earlier attempt has ended. `sections`: the text of each start.
-    """
-
-    planned: int | None
-    epilogue: str = ""
-    done: bool = False
-    last_words: Piece = _NOTHING
-    sections: Sequence[LogSection] = field(default=())
-
-
-def ending(steps: Steps, account: Account) -> Ending:
-    """How the run ended. A number that is none counts first: its times are not worth keeping."""
-    not_a_number = _not_a_number(steps)
-    if not_a_number:
-        return not_a_number
-    if not steps:
-        broken = None if account.done else _broken(account)
-        return broken or Ending(Outcome.NO_DATA, "the log holds no step that can be read")
-    last = steps[-1].step
-    if account.done or (account.planned is not None and last >= account.planned):
-        return Ending(Outcome.FINISHED)
-    return _broken(account) or _incomplete(last, account.planned)
-
-
-def _incomplete(last: int, planned: int | None) -> Ending:
-    of = f" of {planned}" if planned else ", and does not say that it is the last"
-    return Ending(Outcome.INCOMPLETE, f"the log ends at step {last}{of}")
-
-
-def _not_a_number(steps: Steps) -> Ending | None:
-    place = steps.first_not_finite()
-    if place is None:
-        return None
-    odd = steps[place]
-    if odd.loss is not None and not math.isfinite(odd.loss):
-        return Ending(Outcome.NAN_LOSS, f"step {odd.step}: loss is {odd.loss}")
-    message = f"step {odd.step}: gradient norm is {odd.grad_norm}"
-    return Ending(Outcome.NAN_GRAD_NORM, message)
-
-
-def broken_start(tail: str, *, is_training: bool) -> Ending | None:
-    """How a log ends that may be of a run without a step, by its last words.
-
-    An error that some program reported and went on from is none: it must be the last. A task of
-    Slurm may be anything.
-    """
-    last = tail[-_LAST_LINES_CHARS:] if _TRACEBACK in tail else ""
-    summed_up = _SUMMED_UP if is_training else _SUMMED_UP[:-1]
-    found = _first(_STATED, tail) or _raised(last) or _stopped(tail) or _first(summed_up, tail)
-    return found and _broken(Account(None, tail))
-
-
-def _broken(account: Account) -> Ending | None:
-    """How a run broke off, by whatever says most of the reason."""
-    behind, before = account.epilogue, _BEGINS.split(account.last_words.text)[-1]
-    uncaught = "\n".join(_UNCAUGHT.findall(before))
-    known = _reason(behind) or _reason(uncaught) or _stopped(behind)
-    if known:
-        return known
-    summed_up = _first(_SUMMED_UP, behind)
-    return summed_up and (_reason(before) or summed_up)
-
-
-def _reason(text: str) -> Ending | None:
-    return _first(_STATED, text) or _raised(text)
-
-
-def _first(signs: Sequence[tuple[Outcome, re.Pattern[str]]], text: str) -> Ending | None:
-    found = ((outcome, sign.search(text)) for outcome, sign in signs)
-    ends = (Ending(outcome, _line_around(text, one.start())) for outcome, one in found if one)
-    return next(ends, None)
-
-
-def _stopped(text: str) -> Ending | None:
-    found = _STOPPED.search(text)
-    if not found:
-        return None
-    outcome = Outcome.INTERRUPTED if found["interrupted"] else Outcome.FAILED
-    return Ending(outcome, _line_around(text, found.start()))
-
-
-def _raised(text: str) -> Ending | None:
-    """The last error that is named, but for what a launcher says of the errors of others."""
-    errors = (_error_at(text, found) for found in _ERROR.finditer(text))
-    named = [error for error in errors if error and not _OF_OTHERS.search(error)]
-    return Ending(Outcome.FAILED, named[-1]) if named else None
-
-
-def _line_around(text: str, place: int) -> str:
-    start = text.rfind("\n", 0, place) + 1
-    return text[start:].partition("\n")[0].strip()[:_LONGEST_ERROR]
-
-
-def _error_at(text: str, found: re.Match[str]) -> str | None:
-    """The error that is named at a place, without what a launcher put in front of its name.
-
-    A name alone is an error where a line begins with it; elsewhere it is a line of a program.
-    """
-    place = found.start()
-    name = _NAME.search(text[max(0, place - 100) : place])
-    start = place - len(name[0]) if name else place
-    line_start = text.rfind("\n", 0, start) + 1
-    if not found[0].endswith(": ") and not (name and _START.search(text[line_start:start])):
-        return None
-    return text[start : start + _LONGEST_ERROR].partition("\n")[0].strip()
-
+_LONGEST_ERROR: Final = 300
 
 STARTS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "megatron_bridge": (b"ConfigContainer",),
@@ -201,6 +73,104 @@ DONE: Final[Mapping[str, re.Pattern[str]]] = {
 """What a program prints when it is done."""
 
 
+@dataclass(frozen=True)
+class Ending:
+    """An outcome and, unless it is `finished`, the reason in one line."""
+
+    outcome: Outcome
+    error: str | None = None
+
+
+def ending(
+    steps: Steps,
+    *,
+    planned: int | None = None,
+    done: bool = False,
+    epilogue: str = "",
+    last_words: str = "",
+) -> Ending:
+    """How a run ended. A loss that is NaN counts first: its times are not worth keeping.
+
+    `planned`: how many steps there were to be. `done`: the program reports that it is done.
+    `epilogue`: the text behind the last step. `last_words`: the text among the last steps, as one
+    rank may fail before another prints its step.
+    """
+    if broken := _not_a_number(steps):
+        return broken
+    last = int(steps.step[-1]) if steps else 0
+    if steps and (done or (planned is not None and last >= planned)):
+        return Ending(Outcome.FINISHED)
+    if not done and (broken := _broken(epilogue, last_words)):
+        return broken
+    if not steps:
+        return Ending(Outcome.NO_DATA, "the log holds no step that can be read")
+    of = f" of {planned}" if planned else ", and does not say that it is the last"
+    return Ending(Outcome.INCOMPLETE, f"the log ends at step {last}{of}")
+
+
+def _not_a_number(steps: Steps) -> Ending | None:
+    found: list[tuple[int, Ending]] = []
+    for name, words, outcome in (
+        ("loss", "loss", Outcome.NAN_LOSS),
+        ("grad_norm", "gradient norm", Outcome.NAN_GRAD_NORM),
+    ):
+        values, known = steps.column(name)
+        for place in np.flatnonzero(known & ~np.isfinite(values))[:1].tolist():
+            error = f"step {steps.step[place]}: {words} is {values[place]}"
+            found.append((place, Ending(outcome, error)))
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _broken(epilogue: str, last_words: str) -> Ending | None:
+    """How a run broke off, by whatever tells the reason best."""
+    uncaught = "\n".join(_UNCAUGHT.findall(last_words))
+    known = _reason(epilogue) or _reason(uncaught) or _stopped(epilogue)
+    if known:
+        return known
+    summed_up = _first(_SUMMED_UP, epilogue)
+    return summed_up and (_reason(last_words) or summed_up)
+
+
+def _reason(text: str) -> Ending | None:
+    return _first(_STATED, text) or _raised(text)
+
+
+def _first(signs: Signs, text: str) -> Ending | None:
+    found = ((outcome, sign.search(text)) for outcome, sign in signs)
+    ends = (Ending(outcome, _line_around(text, one.start())) for outcome, one in found if one)
+    return next(ends, None)
+
+
+def _stopped(text: str) -> Ending | None:
+    found = _STOPPED.search(text)
+    if not found:
+        return None
+    outcome = Outcome.INTERRUPTED if found["interrupted"] else Outcome.FAILED
+    return Ending(outcome, _line_around(text, found.start()))
+
+
+def _raised(text: str) -> Ending | None:
+    """The last error that is named, but for what a launcher says of the errors of others.
+
+    A name alone is an error where a line begins with it; elsewhere it is a line of a program.
+    """
+    for found in reversed([*_ERROR.finditer(text)]):
+        place = found.start()
+        name = _NAME.search(text[max(0, place - 100) : place])
+        start = place - len(name[0]) if name else place
+        line_start = text.rfind("\n", 0, start) + 1
+        if found[0].endswith(": ") or (name and _START.search(text[line_start:start])):
+            error = text[start : start + _LONGEST_ERROR].partition("\n")[0].strip()
+            if not _OF_OTHERS.search(error):
+                return Ending(Outcome.FAILED, error)
+    return None
+
+
+def _line_around(text: str, place: int) -> str:
+    start = text.rfind("\n", 0, place) + 1
+    return text[start:].partition("\n")[0].strip()[:_LONGEST_ERROR]
+
+
 def started(text: bytes) -> str | None:
     """The format whose program begins in a part of a log, whether it has a step or not."""
     shown = plain(text)
@@ -210,7 +180,15 @@ def started(text: bytes) -> str | None:
 
 
 def died(tail: bytes, start: str | None) -> Ending | None:
-    """How a log without a step ends by its last bytes, if in an error. `start`: what began."""
+    """How a log without a step ends by its last bytes, if in an error. `start`: what began.
+
+    An error that the program reported and went on from does not count: it must be the last. What
+    Slurm says of a task may be of any program.
+    """
     text = decoded(plain(tail))
-    is_done = any(one.search(text) for one in DONE.values())
-    return None if is_done else broken_start(text, is_training=start is not None)
+    if any(one.search(text) for one in DONE.values()):
+        return None
+    last = text[-_LAST_LINES_CHARS:] if _TRACEBACK in text else ""
+    summed_up = _SUMMED_UP if start is not None else _SUMMED_UP[:-1]
+    found = _first(_STATED, text) or _raised(last) or _stopped(text) or _first(summed_up, text)
+    return found and _broken(text, "")

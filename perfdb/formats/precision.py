@@ -1,15 +1,12 @@
-"""The precision that the settings of a log amount to, and those that contradict one another.
+"""The precision that the settings of a log amount to, and settings that contradict one another.
 
-What Megatron-Bridge and NeMo 2 configure as mixed precision is written over what the model says:
-a preset such as `mixed_precision: bf16_with_fp8_current_scaling_mixed`, a group of settings of that
-name, or `MegatronMixedPrecision(…)`. Sources: megatron/bridge/training/mixed_precision.py,
-nemo/lightning/pytorch/plugins/mixed_precision.py, nemo/collections/llm/recipes/precision/.
+Megatron-Bridge and NeMo 2 name a preset, such as `bf16_with_fp8_current_scaling_mixed`. Sources:
+megatron/bridge/training/mixed_precision.py and nemo/collections/llm/recipes/precision/.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from perfdb import catalog
 
@@ -18,7 +15,7 @@ Pair = tuple[str, str]
 
 NONE: Final = ("none", "null", "false", "")
 FP8: Final = "fp8"
-"""FP8 of which nobody says how its values are scaled."""
+"""FP8 whose scaling is not stated."""
 
 PRESET: Final = "mixed_precision"
 _BASES, _FP4_NAMES = ("bf16", "fp16"), ("fp4", "fp4_format")
@@ -30,9 +27,9 @@ RECIPES_OF: Final[Mapping[str, str]] = {
 """AutoModel's names of FP8 recipes, of torchao and of Transformer Engine, with their words."""
 _RECIPES_NAMES = ("fp8_recipe", *RECIPES_OF)
 WORDS: Final = ("precision", "torch_dtype")
-"""What the trainer of NeMo and the model of AutoModel say, of FP8 too: the type beneath it."""
+"""What the trainer of NeMo and the model of AutoModel say, also of FP8: the type beneath it."""
 NAMES: Final = (*_BASES, *_FP8_NAMES, *_RECIPES_NAMES, *_FP4_NAMES, PRESET, *WORDS)
-"""What says a precision. An argument dump has `fp8`, the command line `--fp8-format`."""
+"""The settings of a precision. A dump of arguments has `fp8`, the command line `--fp8-format`."""
 
 _RECIPES: Final = {
     "tensorwise": "fp8_cs",
@@ -53,71 +50,60 @@ _SCALINGS: Final = {
     "mxfp8": "fp8_mx",
     "nvfp4": "nvfp4",
 }
-"""What the presets of Megatron-Bridge and NeMo 2 have between `bf16_with_` and `_mixed`."""
+"""What presets have between `bf16_with_` and `_mixed`."""
 
-_GROUP: Final = re.compile(rf"{PRESET}:[ \t]*\n")
-_CALL: Final = re.compile(r"MixedPrecision(?:Config)?\(([^()]*)\)")
-_PRESET_WORD: Final = re.compile(rf"{PRESET}['\"]?[ \t]*[=:][ \t]*['\"]?[\w\-]*[_\-]mixed\b")
 _PLAIN: Final = re.compile(r"[\w.\-]{1,64}")
 _BF16_WORD: Final = re.compile(r"(?:torch\.)?bf(?:loat)?16(?:-mixed|-true)?")
 _FP16_WORD: Final = re.compile(r"16(?:-mixed|-true)?|fp16")
 
 
-@dataclass(frozen=True)
-class StatedPrecision:
-    """A precision, if the settings say one; and those of them that contradict one another."""
+class StatedPrecision(NamedTuple):
+    """A precision, if the settings state one, and those that contradict one another."""
 
     name: str | None = None
     doubt: str = ""
 
 
-def of(pairs: Sequence[Pair], insisting: Sequence[Pair] = ()) -> StatedPrecision:
+def of(pairs: Sequence[Pair]) -> StatedPrecision:
     """The precision of settings in the order in which they are printed.
 
-    `insisting`: those of them that are written over the others. Contradictions that leave open
-    which FP8 it is leave FP8; any other leaves nothing.
+    Contradictions about the scaling of FP8 leave `fp8`; any other leaves nothing.
     """
-    every, first = claims(pairs) or _of_words(pairs), claims(insisting)
+    every = claims(pairs) or _of_words(pairs)
     if not every:
         return StatedPrecision()
-    families = {_family(one) for one in every}
-    chosen = first if len(first) == 1 else every
-    [name] = chosen if len(chosen) == 1 else [None]
-    if len(families) == 1 and name in catalog.precisions():
+    families = {FP8 if one.startswith(FP8) else one for one in every}
+    [name] = every if len(every) == 1 else [None]
+    if name in catalog.precisions():
         return StatedPrecision(name)
-    return StatedPrecision(FP8 if families == {FP8} else None, _words(pairs))
+    return StatedPrecision(FP8 if families == {FP8} else None, _printed(pairs))
 
 
 def claims(pairs: Iterable[Pair]) -> frozenset[str]:
     """The precisions that settings claim: BF16 and FP16 where none claims a lower one.
 
     A setting that is off claims nothing: a model says `fp8: null` of what is written over it.
-    A word such as `precision: bf16-mixed` claims something next to an FP8 that is off, alone.
+    A word such as `precision: bf16-mixed` claims something only next to an FP8 that is off.
     """
     printed = list(pairs)
     on = [(name, value) for name, value in printed if is_on(value)]
     presets = {one for name, value in on if name == PRESET and (one := _of_preset(value))}
     fp4 = {"nvfp4" for name, _ in on if name in _FP4_NAMES}
-    fp8 = _fp8(printed)
     bases = {name for name, _ in on if name in _BASES}
     words = _of_words(printed) if any(name in _FP8_NAMES for name, _ in printed) else frozenset()
-    return frozenset(presets | fp4 | fp8 or bases or words)
-
-
-def insisting(text: str) -> str:
-    """The parts of a text that configure mixed precision: presets, groups and calls."""
-    return "\n".join([*_PRESET_WORD.findall(text), *_groups(text), *_CALL.findall(text)])
+    low = {one for one in presets if one not in _BASES}
+    return frozenset(low | fp4 | _fp8(printed) or presets | bases or words)
 
 
 def is_on(value: str) -> bool:
-    """Whether a setting of this value is in use; what is no plain word says nothing."""
+    """Whether a setting of this value is in use; a value of several words says nothing."""
     return bool(_PLAIN.fullmatch(value)) and value.lower() not in NONE
 
 
 def _fp8(printed: Sequence[Pair]) -> set[str]:
     """The FP8 that settings claim: each that is on by the recipe behind it, else by any recipe.
 
-    A recipe has a default, which is printed with `fp8: null` too.
+    A recipe has a default, which is printed with `fp8: null`, too.
     """
     behind, others = set[str](), set[str]()
     is_used, is_fp8 = False, False
@@ -132,7 +118,7 @@ def _fp8(printed: Sequence[Pair]) -> set[str]:
 
 
 def _of_preset(value: str) -> str | None:
-    """The precision of a preset; one that is not known claims itself, and another word nothing."""
+    """The precision of a preset; an unknown preset claims itself, another word nothing."""
     name = value.lower().replace("-", "_")
     if not name.endswith("_mixed"):
         return None
@@ -143,10 +129,7 @@ def _of_preset(value: str) -> str | None:
 
 
 def _of_words(printed: Iterable[Pair]) -> frozenset[str]:
-    """The precisions of words, which hold where nothing else claims one.
-
-    The layers of a model that is loaded as FP16 may be trained in BF16 all the same.
-    """
+    """The precisions of words. Layers that are loaded as FP16 may be trained in BF16."""
     return frozenset(one for name, value in printed if (one := _of_word(name, value.lower())))
 
 
@@ -156,27 +139,14 @@ def _of_word(name: str, word: str) -> str | None:
     return "fp16" if name == "precision" and _FP16_WORD.fullmatch(word) else None
 
 
-def _family(claimed: str) -> str:
-    return FP8 if claimed.startswith(FP8) else claimed
-
-
-def _words(pairs: Iterable[Pair]) -> str:
+def _printed(pairs: Iterable[Pair]) -> str:
     """'fp8 hybrid, fp8_recipe tensorwise': the settings that claim something, each once."""
-    on = [(name, value) for name, value in pairs if is_on(value)]
-    printed = [
+    on = [
         (name, value)
-        for name, value in on
-        if (name != PRESET or _of_preset(value))
+        for name, value in pairs
+        if is_on(value)
+        and (name != PRESET or _of_preset(value))
         and (name not in WORDS or _of_word(name, value.lower()))
     ]
-    low = [(name, value) for name, value in printed if name not in (*_BASES, *WORDS)]
-    return ", ".join(dict.fromkeys(f"{name} {value}" for name, value in low or printed))
-
-
-def _groups(text: str) -> Iterator[str]:
-    """The lines below `mixed_precision:` that are deeper; a launcher may prefix all of them."""
-    for found in _GROUP.finditer(text):
-        width = found.start() - (text.rfind("\n", 0, found.start()) + 1)
-        deeper = re.compile(rf"(?:[^\n]{{{width}}}[ \t][^\n]*\n?)*")
-        if below := deeper.match(text, found.end()):
-            yield below[0]
+    low = [(name, value) for name, value in on if name not in (*_BASES, *WORDS)]
+    return ", ".join(dict.fromkeys(f"{name} {value}" for name, value in low or on))

@@ -124,13 +124,13 @@ class Piece:
     text: str
 
     def since(self, line: int) -> "Piece":
-        """The part of it that is on a line or behind it."""
-        behind = self.text.split("\n")[max(0, line - self.line) :]
-        return Piece(max(line, self.line), "\n".join(behind))
+        """What of it is on this line or below."""
+        below = self.text.split("\n")[max(0, line - self.line) :]
+        return Piece(max(line, self.line), "\n".join(below))
 
 
 def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
-    """The pieces of a block that hold a marker, in order."""
+    """The pieces of a block with a marker, in order."""
     sought = decoded(marker)
     places, numbers = block.lines_with(marker)
     for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
@@ -141,38 +141,31 @@ def pieces(block: Block, marker: bytes) -> Iterator[Piece]:
 
 
 @dataclass
-class LogSection:
-    """What a program prints when it starts, up to its first steps.
-
-    `line`: the line of its start marker; 0 where a log's first section has none.
-    """
+class _Section:
+    """What a program prints when it starts, up to its first steps; `line` has its start marker."""
 
     line: int
     has_steps: bool = False
-    _parts: list[bytes] = field(default_factory=list)
-    _room: int = SECTION_BYTES
+    parts: list[bytes] = field(default_factory=list)
+    room: int = SECTION_BYTES
 
-    def add(self, block: Block, start: int, end: int, first_step: int | None) -> None:
-        """Keep the next part of a block, as far as there is room, to the end of a line."""
-        if first_step is not None and not self.has_steps:
+    def add(self, text: bytes, start: int, end: int, steps: Ints) -> None:
+        """Keep the next part of the log, as far as there is room, to the end of a line."""
+        inside = steps[steps.searchsorted(start) : steps.searchsorted(end)]
+        if len(inside) and not self.has_steps:
             self.has_steps = True
-            self._room = min(self._room, first_step - start + FIRST_STEPS_BYTES)
-        kept = block.text[start : min(end, start + self._room)] if self._room else b""
-        self._room -= len(kept)
-        self._parts.append(kept if self._room else kept[: kept.rfind(b"\n") + 1])
-
-    @property
-    def text(self) -> str:
-        """The text that was kept."""
-        return decoded(plain(b"".join(self._parts)))
+            self.room = min(self.room, int(inside[0]) - start + FIRST_STEPS_BYTES)
+        kept = text[start : min(end, start + self.room)] if self.room else b""
+        self.room -= len(kept)
+        self.parts.append(kept if self.room else kept[: kept.rfind(b"\n") + 1])
 
 
 class Scan:
     """One pass over a log: iterate it for the blocks that hold a marker of a step.
 
-    Afterwards `sections` is what the program printed at each start: a `start` marker begins another
-    section where steps are above it. `last_words` is the text among the last steps, `epilogue` the
-    text behind the last one: its beginning and its end.
+    Afterwards `starts` are the lines on which the program starts again below steps, `preamble` and
+    `sections` what it printed at its starts, `last_words` the text among the last steps, and
+    `epilogue` the beginning and the end of the text behind the last step.
     """
 
     def __init__(
@@ -183,11 +176,11 @@ class Scan:
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self.line = 1
-        self.sections = [LogSection(0)]
         self._content = content
         self._block_bytes = block_bytes
         self._markers = markers
-        self._starts = starts
+        self._start_markers = starts
+        self._sections = [_Section(0)]
         self._last_step = 1
         self._before: list[_Span] = []
         self._behind: list[_Span] = []
@@ -201,7 +194,9 @@ class Scan:
             places = np.sort(np.concatenate([places for places, _ in found]))
             self._keep_sections(block, places)
             if len(places):
-                self._before = self._among(block, places[-LAST_STEPS:].tolist())
+                first = places[-LAST_STEPS] if len(places) >= LAST_STEPS else block.start
+                above = [] if len(places) >= LAST_STEPS else self._behind
+                self._before = [*above, (block.text, int(first), int(places[-1]))]
                 self._behind = [(block.text, int(places[-1]), block.end)]
                 self._last_step = max(int(lines[-1]) for _, lines in found if len(lines))
                 yield block
@@ -212,36 +207,37 @@ class Scan:
 
     def _keep_sections(self, block: Block, steps: Ints) -> None:
         begin = block.start
-        for place, line in self._starts_in(block):
-            is_above = bool(steps.searchsorted(begin) < steps.searchsorted(place))
-            if (is_above or self.sections[-1].has_steps) and len(self.sections) < MOST_SECTIONS:
-                self._add(block, begin, place, steps)
-                self.sections.append(LogSection(line))
+        found = [block.lines_with(mark) for mark in self._start_markers if block.holds(mark)]
+        pairs = [pair for places, lines in found for pair in zip(places, lines, strict=True)]
+        for marked, line in sorted(pairs):
+            place = block.line_around(int(marked))[0]
+            is_below = bool(steps.searchsorted(begin) < steps.searchsorted(place))
+            section = self._sections[-1]
+            if (is_below or section.has_steps) and len(self._sections) < MOST_SECTIONS:
+                section.add(block.text, begin, place, steps)
+                self._sections.append(_Section(int(line)))
                 begin = place
-            elif not (is_above or self.sections[-1].line):
-                self.sections[-1].line = line
-        self._add(block, begin, block.end, steps)
+            elif not (is_below or section.line):
+                section.line = int(line)
+        self._sections[-1].add(block.text, begin, block.end, steps)
 
-    def _add(self, block: Block, start: int, end: int, steps: Ints) -> None:
-        inside = steps[steps.searchsorted(start) : steps.searchsorted(end)]
-        self.sections[-1].add(block, start, end, int(inside[0]) if len(inside) else None)
+    @property
+    def starts(self) -> list[int]:
+        """The lines of starts below steps; none if no start is above the first step.
 
-    def _starts_in(self, block: Block) -> list[tuple[int, int]]:
-        """Where the lines begin that hold a start marker, and their numbers."""
-        found = [block.lines_with(mark) for mark in self._starts if block.holds(mark)]
-        pairs = (pair for places, lines in found for pair in zip(places, lines, strict=True))
-        return sorted((block.line_around(int(place))[0], int(line)) for place, line in pairs)
-
-    def _among(self, block: Block, lasts: list[int]) -> list[_Span]:
-        """The text among the last markers, in this block and in those before it."""
-        if len(lasts) >= LAST_STEPS:
-            return [(block.text, lasts[-LAST_STEPS], lasts[-1])]
-        return [*self._behind, (block.text, block.start, lasts[-1])]
+        Without that one nobody knows whose starts they are: another rank may have printed them.
+        """
+        return [one.line for one in self._sections[1:]] if self._sections[0].line else []
 
     @property
     def preamble(self) -> str:
         """What the program printed up to the first steps of the log."""
-        return self.sections[0].text
+        return self.sections(0)[0]
+
+    def sections(self, line: int) -> list[str]:
+        """What the program printed at each of its starts up to a line."""
+        shown = [one for one in self._sections if one.line <= line] or self._sections[:1]
+        return [decoded(plain(b"".join(one.parts))) for one in shown]
 
     @property
     def last_words(self) -> Piece:
@@ -315,8 +311,3 @@ def _sized(content: Content, block_bytes: int) -> Iterator[bytes]:
 
 def _joined(spans: list[_Span]) -> bytes:
     return b"".join(text[start:end] for text, start, end in spans)
-
-
-def whole(content: Content) -> str:
-    """All of a file that is not large, as text."""
-    return decoded(plain(b"".join(content))).removeprefix("\ufeff")

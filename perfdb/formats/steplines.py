@@ -1,8 +1,9 @@
 """Reads step lines of the form `START | key: value | key: value |`, thousands at once.
 
-Megatron and NeMo print such lines. Most of them differ in their digits alone, and no pattern that
-reads a step tells one digit from another. So what is found in one line says where the numbers of
-all lines with the same bytes between the digits are (`shapes`). The others are read one by one.
+Megatron and NeMo print such lines. Most of them differ in their digits only, and no pattern that
+reads a step tells one digit from another. So the places of the numbers in one line are those of
+all lines with the same bytes between the digits (`numbers.LineShape`). The others are read one by
+one.
 """
 
 import re
@@ -17,17 +18,16 @@ import numpy as np
 
 from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Flags, Floats, Ints, StepColumn, Steps
-from perfdb.formats.numbers import NUMBER, WHOLE
+from perfdb.formats.numbers import NUMBER, WHOLE, Bytes, LineShape, Span, shape_of
 from perfdb.formats.scan import LOOKAHEAD, Block
-from perfdb.formats.shapes import Bytes, LineShape, Span, shape_of
 from perfdb.log_text import decoded
 
 MOST_KEPT: Final = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""
 MANY_STEPS: Final = 500
-"""So many step lines of a block are worth being read by themselves."""
+"""A block with so many step lines is read by itself."""
 KEPT_BYTES: Final = 4 << 20
-"""Lines of blocks with few of them are kept until they are so many bytes."""
+"""Lines of blocks with fewer are kept until they are so many bytes."""
 MADE_AT_ONCE: Final = 1 << 16
 LONGEST_SHAPE: Final = 1 << 12
 MOST_SHAPES, MOST_LEARNED = 64, 16
@@ -40,7 +40,7 @@ _ITEM = re.compile(rf"\s*[^\s|:\[\]][^|:\[\]]{{0,99}}:\s*{_VALUE}\s*")
 _GOES_ON = re.compile(
     rb"[ \t]*\||[eE]?[+\-]?\.?\d[\d.]*(?:[eE][+\-]?\d*)?[ \t]*(?:\||\r?(?:\n|\Z))"
 )
-"""How a line begins that may go on with the number in which the line above ends."""
+"""How a line begins that may continue the number at the end of the line above."""
 _MAY_GO_ON = np.isin(np.arange(256), np.frombuffer(b" \t|eE+-.0123456789", np.uint8))
 
 
@@ -48,11 +48,11 @@ _MAY_GO_ON = np.isin(np.arange(256), np.frombuffer(b" \t|eE+-.0123456789", np.ui
 class Syntax:
     """How a program prints a step.
 
-    `marker` is once in each step line; `start` is where the text of a step begins, with a group for
-    each of `counters`; `fields` are the keys that matter, none of which holds a digit; `required`
-    those no step is without; `facts` those of the run rather than of a step; `last` the field
-    behind all others of every step, where there is one. A step with it may be wrapped over several
-    lines. A value may be a pair `last/average`: the last is taken.
+    `marker` is once in each step line. `start` is a pattern for the beginning of a step, with a
+    group for each of `counters`. `fields` are the keys to read, none of which holds a digit, and
+    `required` those that every step has. `last` is the key behind all others, if every step has
+    it: only such a step can be wrapped over several lines. A value may be a pair `last/average`:
+    the last is taken.
     """
 
     marker: bytes
@@ -60,12 +60,11 @@ class Syntax:
     counters: tuple[str, ...]
     fields: tuple[str, ...]
     required: tuple[str, ...]
-    facts: tuple[str, ...]
     last: str | None = None
 
     @cached_property
     def starts(self) -> re.Pattern[str]:
-        """Finds where the text of a step begins."""
+        """Finds the beginning of a step."""
         return re.compile(self.start + r"\s*\|")
 
     @cached_property
@@ -77,23 +76,23 @@ class Syntax:
     def _end(self) -> re.Pattern[str]:
         return re.compile(rf"\|\s*{re.escape(self.last or '')}:\s*{_VALUE}\s*\|")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All the numbers that a step may have."""
-        return (*self.counters, *self.fields)
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """All the numbers that a step may have, and their rows in a table."""
+        return {name: row for row, name in enumerate((*self.counters, *self.fields))}
 
     def is_closed(self, text: str) -> bool:
-        """Whether the text of a step goes on on no other line."""
+        """Whether a step ends within its text."""
         return not self.last or bool(self._end.search(text))
 
     def is_whole(self, text: str) -> bool:
-        """Whether a text is a step's start and keys with numbers, and nothing else."""
+        """Whether a text is the start of a step and keys with numbers, and nothing else."""
         start = self.starts.match(text)
         *items, last = text[start.end() :].split("|") if start else [text]
         return bool(start) and all(map(_ITEM.fullmatch, items)) and not last.strip()
 
     def spans(self, text: str) -> Mapping[str, Span]:
-        """Where in the text of a step its counters and fields are; of a repeated one, the first."""
+        """Where the counters and fields are in the text of a step; the first if one repeats."""
         start = self.starts.match(text)
         spans = {name: start.span(n) for n, name in enumerate(self.counters, 1) if start}
         for found in self._values.finditer(text):
@@ -101,58 +100,16 @@ class Syntax:
         return spans
 
     def lacking(self, row: Mapping[str, float]) -> Sequence[str]:
-        """What a step should have and does not: all that is required, else the last field."""
+        """What a step lacks: everything required, else the last field."""
         lacking = [name for name in self.required if name not in row]
         return lacking or [name for name in (self.last,) if name and name not in row]
 
 
 @dataclass(frozen=True, eq=False)
-class StepTable:
-    """Steps as they were read: their lines, and a row of values for each number of a syntax."""
-
-    lines: Ints
-    names: tuple[str, ...]
-    values: Floats
-    known: Flags
-
-    @classmethod
-    def unknown(cls, lines: Ints, names: tuple[str, ...]) -> "StepTable":
-        """Steps of which no number is known yet."""
-        size = len(names), len(lines)
-        return cls(lines, names, np.zeros(size), np.zeros(size, np.bool_))
-
-    @classmethod
-    def joined(cls, parts: Sequence["StepTable"]) -> "StepTable":
-        """The steps of several tables, by their lines."""
-        lines = np.concatenate([part.lines for part in parts])
-        values = np.concatenate([part.values for part in parts], axis=1)
-        known = np.concatenate([part.known for part in parts], axis=1)
-        table = cls(lines, parts[0].names, values, known)
-        return table if (np.diff(lines) >= 0).all() else table.at(lines.argsort(kind="stable"))
-
-    def fill(self, places: Ints | int, cells: Mapping[str, Floats | float]) -> None:
-        """Set numbers of some of the steps."""
-        for name, values in cells.items():
-            row = self.names.index(name)
-            self.values[row][places] = values
-            self.known[row][places] = True
-
-    def column(self, name: str) -> StepColumn:
-        """A copy of the values of one number."""
-        row = self.names.index(name)
-        return StepColumn(self.values[row].copy(), self.known[row].copy())
-
-    def at(self, places: Ints | Flags) -> "StepTable":
-        """Some of the steps."""
-        values, known = self.values[:, places], self.known[:, places]
-        return StepTable(self.lines[places], self.names, values, known)
-
-
-@dataclass(frozen=True, eq=False)
 class StepLines:
-    """Lines of a text that hold a marker: where it is in each, and the number of the line.
+    """Lines of a text with a marker: its place in each, and the number of the line.
 
-    `limits`: up to where the line, and those that its step may be wrapped on, can reach.
+    `limits`: how far the line, with those that its step may be wrapped on, can reach.
     """
 
     text: bytes
@@ -162,7 +119,7 @@ class StepLines:
 
     @classmethod
     def of(cls, block: Block, marker: bytes) -> "StepLines":
-        """The lines of a block that hold a marker."""
+        """The lines of a block with a marker."""
         places, numbers = block.lines_with(marker)
         return cls(block.text, places, np.full(len(places), block.end), numbers)
 
@@ -170,7 +127,7 @@ class StepLines:
         return len(self.places)
 
     def with_rest(self) -> Iterator[tuple[bytes, bytes]]:
-        """Each line with its line break, and what is behind it."""
+        """Each line with its line break, and what follows it."""
         find, rfind = self.text.find, self.text.rfind
         for place, limit in zip(self.places.tolist(), self.limits.tolist(), strict=True):
             end = find(b"\n", place, limit) + 1 or limit
@@ -178,9 +135,9 @@ class StepLines:
             yield self.text[start:end], self.text[end : min(end + LOOKAHEAD, limit)]
 
     def of_shape(self, some: Ints, shape: LineShape, *, may_go_on: bool) -> tuple[Flags, Bytes]:
-        """Which of some lines have a shape, and these line by line.
+        """Which of some lines have a shape, and the bytes of these.
 
-        `may_go_on`: without those that the next line may go on with.
+        `may_go_on`: without lines that the next line may continue.
         """
         starts, size = self.places[some] - shape.marker_at, len(shape.base)
         ends = starts + size
@@ -189,18 +146,13 @@ class StepLines:
         begins = (starts == 0) | (self._bytes[starts - 1] == _NEWLINE)
         is_line = begins & (self._bytes[ends - 1] == _NEWLINE)
         if may_go_on:
-            is_line &= ~self._go_on(ends, is_line)
+            may = is_line & _MAY_GO_ON[self._bytes.take(ends, mode="clip")]
+            for one in may.nonzero()[0].tolist():
+                is_line[one] = not _GOES_ON.match(self.text, int(ends[one]))
         fits[fits] = is_line
         rows = _rows(self._bytes, starts[is_line], size)
         fits[fits] = same = shape.matches(rows)
         return fits, rows if same.all() else rows[same]
-
-    def _go_on(self, ends: Ints, some: Flags) -> Flags:
-        """Behind which ends of lines the next line may go on with the number above it."""
-        may = some & _MAY_GO_ON[self._bytes.take(ends, mode="clip")]
-        for one in may.nonzero()[0].tolist():
-            may[one] = bool(_GOES_ON.match(self.text, int(ends[one])))
-        return may
 
     @cached_property
     def _bytes(self) -> Bytes:
@@ -208,7 +160,7 @@ class StepLines:
 
 
 def _rows(text: Bytes, starts: Ints, size: int) -> Bytes:
-    """The bytes of a text from each start on, as rows of one size. None may reach over its end."""
+    """The bytes of a text from each start on, as rows of one size."""
     if not len(starts):
         return np.empty((0, size), np.uint8)
     every = np.ndarray((len(text) - size + 1,), f"V{size}", text, strides=(1,))
@@ -217,7 +169,7 @@ def _rows(text: Bytes, starts: Ints, size: int) -> Bytes:
 
 @dataclass(eq=False)
 class _KeptLines:
-    """Step lines of several texts, each behind an empty line, so that none goes on in the next."""
+    """Step lines of several texts, each behind an empty line, so that none continues another."""
 
     texts: list[bytes] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
@@ -226,7 +178,6 @@ class _KeptLines:
     size_bytes: int = 0
 
     def add(self, lines: StepLines, marker: bytes) -> None:
-        """Keep the lines of another text."""
         self.numbers.append(lines.numbers)
         for line, rest in lines.with_rest():
             self.texts += (b"\n\n", line, rest)
@@ -235,7 +186,6 @@ class _KeptLines:
             self.limits.append(self.size_bytes)
 
     def lines(self) -> StepLines:
-        """All that was kept."""
         places, limits = np.array(self.places, np.int64), np.array(self.limits, np.int64)
         numbers = np.concatenate([np.empty(0, np.int64), *self.numbers])
         return StepLines(b"".join(self.texts), places, limits, numbers)
@@ -244,21 +194,19 @@ class _KeptLines:
 class StepReader:
     """Reads the steps of a log, block by block.
 
-    `make`: turns a table of a format's numbers into steps. Afterwards `problems` are the step lines
-    that could not be read, `seen` each value of each fact, `latest` each fact on the last line.
+    `make` turns the printed numbers, as columns of the syntax's names, into steps. Afterwards
+    `problems` are the step lines that could not be read.
     """
 
-    def __init__(self, where: str, syntax: Syntax, make: Callable[[StepTable], Steps]) -> None:
+    def __init__(self, where: str, syntax: Syntax, make: Callable[[Steps], Steps]) -> None:
         self._where = where
         self._syntax = syntax
         self._make = make
         self._shapes: list[LineShape] = []
         self._kept = _KeptLines()
-        self._tables: list[StepTable] = []
+        self._printed: list[Steps] = []
         self._steps: list[Steps] = []
         self.problems: list[Diagnostic] = []
-        self.seen: dict[str, set[float]] = {name: set() for name in syntax.facts}
-        self.latest: dict[str, float | None] = {}
 
     def add(self, block: Block) -> None:
         """Take the step lines of the next block of a log."""
@@ -269,11 +217,11 @@ class StepReader:
             self._kept.add(lines, self._syntax.marker)
         if self._kept.size_bytes >= KEPT_BYTES:
             self._read_kept()
-        if sum(len(table.lines) for table in self._tables) >= MADE_AT_ONCE:
+        if sum(map(len, self._printed)) >= MADE_AT_ONCE:
             self._make_steps()
 
     def steps(self) -> Steps:
-        """The steps of all the blocks."""
+        """The steps of all blocks."""
         self._make_steps()
         return Steps.joined(self._steps)
 
@@ -282,8 +230,10 @@ class StepReader:
         self._read(lines)
 
     def _read(self, lines: StepLines) -> None:
-        table, missing = _read_lines(lines, self._syntax, self._shapes)
-        self._tables.append(table)
+        reader = _Reader(lines, self._syntax)
+        self._shapes = reader.read(self._shapes)
+        self._printed.append(reader.printed())
+        missing = sorted(reader.missing, key=itemgetter(0))
         for line, names in missing[: MOST_KEPT - len(self.problems)]:
             message = f"a step without {' and '.join(map(repr, names))}"
             remedy = "is the line cut off?"
@@ -291,63 +241,54 @@ class StepReader:
 
     def _make_steps(self) -> None:
         self._read_kept()
-        tables, self._tables = self._tables, []
-        table = StepTable.joined(tables)
-        if not len(table.lines):
-            return
-        self._steps.append(self._make(table).slim())
-        for name in self._syntax.facts:
-            column = table.column(name)
-            self.seen[name].update(column.distinct())
-            self.latest[name] = column.at(slice(-1, None)).cells()[0]
-
-
-_Missing = tuple[int, Sequence[str]]
-"""The line of a step, and what it lacks."""
-
-
-def _read_lines(
-    lines: StepLines, syntax: Syntax, shapes: list[LineShape]
-) -> tuple[StepTable, list[_Missing]]:
-    """The steps of lines. `shapes`, the commonest first, are brought up to date."""
-    reader = _Reader(lines, syntax)
-    left, counts = np.arange(len(lines)), dict[LineShape, int]()
-    for shape in shapes:
-        rest = reader.take_of_shape(shape, left)
-        counts[shape], left = len(left) - len(rest), rest
-    for _ in range(min(MOST_LEARNED, len(left))):
-        if not len(left):
-            break
-        learned, left = reader.take(left[:1]), left[1:]
-        if learned:
-            rest = reader.take_of_shape(learned, left)
-            counts[learned], left = len(left) - len(rest), rest
-    reader.take(left)
-    shapes[:] = sorted(counts, key=counts.__getitem__, reverse=True)[:MOST_SHAPES]
-    return reader.table(), sorted(reader.missing, key=itemgetter(0))
+        printed, self._printed = Steps.joined(self._printed), []
+        if not (np.diff(printed.line) >= 0).all():
+            printed = printed.at(printed.line.argsort(kind="stable"))
+        if len(printed):
+            self._steps.append(self._make(printed).slim())
 
 
 class _Reader:
-    """Gathers the steps of lines: the first of each, and the further ones of those with more."""
+    """Reads the steps of lines: the first of each, and the further ones of those with more.
+
+    `missing`: the line of each step that is not whole, and what it lacks.
+    """
 
     def __init__(self, lines: StepLines, syntax: Syntax) -> None:
         self._lines = lines
         self._syntax = syntax
-        self._table = StepTable.unknown(lines.numbers.copy(), syntax.names)
+        size = len(syntax.rows), len(lines)
+        self._values, self._known = np.zeros(size), np.zeros(size, np.bool_)
         self._more: list[tuple[int, Mapping[str, float]]] = []
-        self.missing: list[_Missing] = []
+        self.missing: list[tuple[int, Sequence[str]]] = []
 
-    def take_of_shape(self, shape: LineShape, some: Ints) -> Ints:
-        """Read those of some lines that have a shape; the others are left."""
+    def read(self, shapes: Sequence[LineShape]) -> list[LineShape]:
+        """Read all lines by the shapes that are known; return the shapes, the commonest first."""
+        left, counts = np.arange(len(self._lines)), dict[LineShape, int]()
+        for shape in shapes:
+            rest = self._take_of_shape(shape, left)
+            counts[shape], left = len(left) - len(rest), rest
+        for _ in range(min(MOST_LEARNED, len(left))):
+            if not len(left):
+                break
+            learned, left = self._take(left[:1]), left[1:]
+            if learned:
+                rest = self._take_of_shape(learned, left)
+                counts[learned], left = len(left) - len(rest), rest
+        self._take(left)
+        return sorted(counts, key=counts.__getitem__, reverse=True)[:MOST_SHAPES]
+
+    def _take_of_shape(self, shape: LineShape, some: Ints) -> Ints:
+        """Read those of some lines that have a shape; return the others."""
         if not len(some):
             return some
         fits, rows = self._lines.of_shape(some, shape, may_go_on=self._syntax.last is None)
         if len(rows):
-            self._table.fill(some[fits], shape.read(rows))
+            self._fill(some[fits], shape.read(rows))
         return some[~fits]
 
-    def take(self, some: Ints) -> LineShape | None:
-        """Read some lines one by one; the shape of the last, where its line holds one step."""
+    def _take(self, some: Ints) -> LineShape | None:
+        """Read some lines one by one; return the shape of the last if it holds one step."""
         shape, lines = None, self._lines
         own = StepLines(lines.text, lines.places[some], lines.limits[some], lines.numbers[some])
         for index, (line, rest) in zip(some.tolist(), own.with_rest(), strict=True):
@@ -355,11 +296,17 @@ class _Reader:
             texts = _step_texts(decoded(line), decoded(rest), self._syntax)
             rows = [row for text in texts if (row := self._row(text, number))]
             for row in rows[:1]:
-                self._table.fill(index, row)
+                self._fill(index, row)
             self._more += [(number, row) for row in rows[1:]]
             alone = len(rows) == len(texts) == 1 and decoded(line).endswith(texts[0])
             shape = self._shape(line, texts[0]) if alone else None
         return shape
+
+    def _fill(self, places: Ints | int, cells: Mapping[str, Floats | float]) -> None:
+        for name, values in cells.items():
+            row = self._syntax.rows[name]
+            self._values[row][places] = values
+            self._known[row][places] = True
 
     def _row(self, text: str, number: int) -> Mapping[str, float] | None:
         row = {name: float(text[a:b]) for name, (a, b) in self._syntax.spans(text).items()}
@@ -376,22 +323,28 @@ class _Reader:
         spans = {name: (at + start, at + end) for name, (start, end) in found.items()}
         return shape_of(line, line.find(self._syntax.marker), spans)
 
-    def table(self) -> StepTable:
-        """All steps that were read, in the order of their lines."""
-        is_read = np.logical_and.reduce(
-            [self._table.column(one).known for one in self._syntax.required]
-        )
-        table = self._table if is_read.all() else self._table.at(is_read)
+    def printed(self) -> Steps:
+        """The numbers of all steps, by the names of the syntax."""
+        required = [self._syntax.rows[name] for name in self._syntax.required]
+        printed = _columns(self._lines.numbers, self._syntax, self._values, self._known)
+        is_read = np.logical_and.reduce(self._known[required])
+        printed = printed if is_read.all() else printed.at(is_read)
         if not self._more:
-            return table
-        more = StepTable.unknown(np.array([number for number, _ in self._more]), table.names)
-        for index, (_, row) in enumerate(self._more):
-            more.fill(index, row)
-        return StepTable.joined([table, more])
+            return printed
+        cells = [[row.get(name) for name in self._syntax.rows] for _, row in self._more]
+        values, known = zip(*map(StepColumn.of, zip(*cells, strict=True)), strict=True)
+        lines = np.array([number for number, _ in self._more], np.int64)
+        more = _columns(lines, self._syntax, np.stack(values), np.stack(known))
+        return Steps.joined([printed, more])
+
+
+def _columns(lines: Ints, syntax: Syntax, values: Floats, known: Flags) -> Steps:
+    columns = {name: StepColumn(values[row], known[row]) for name, row in syntax.rows.items()}
+    return Steps(lines, np.zeros_like(lines), np.zeros(len(lines)), columns)
 
 
 def _step_texts(line: str, rest: str, syntax: Syntax) -> list[str]:
-    """The texts of the steps on one line, of which the last may be wrapped on to the next lines.
+    """The texts of the steps on one line; the last may be wrapped on to the next lines.
 
     Ranks that print at once may share a line.
     """
@@ -407,7 +360,7 @@ def _step_texts(line: str, rest: str, syntax: Syntax) -> list[str]:
 
 
 def _unwrapped(text: str, rest: str, syntax: Syntax) -> str:
-    """A step with the lines that it goes on on, if it is whole with them; else as it is."""
+    """A step joined with the lines that it continues on, if it is whole with them; else as is."""
     joined = text
     for line in rest.split("\n")[:MOST_WRAPPED]:
         joined = joined.rstrip("\r\n") + line

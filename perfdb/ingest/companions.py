@@ -21,7 +21,7 @@ from perfdb.groups import grouped
 from perfdb.ingest.compression import plain_name, plain_suffix
 from perfdb.ingest.find import Place, Source
 
-LOG_PARSER_VERSION: Final = 12
+LOG_PARSER_VERSION: Final = 13
 """Kept with each log; raised when perfdb.formats reads something else out of the same bytes."""
 
 SUFFIXES: Final = (".yaml", ".yml")

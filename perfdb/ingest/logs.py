@@ -13,7 +13,7 @@ from perfdb.aggregation import Window
 from perfdb.db.packing import Packed, unpacked_pieces
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
-from perfdb.formats import AVERAGES, FORMATS, LogFormat, ParsedLog, attempts, batch, megatron_lm
+from perfdb.formats import AVERAGES, FORMATS, LogFormat, ParsedLog, megatron_lm
 from perfdb.ingest.archives import is_archive, unpack
 from perfdb.ingest.attribution import Attributed, Attribution, Missing
 from perfdb.ingest.base import PageRows, Read, Rejected, RunRead, Skipped, Unattributed, rejected
@@ -150,7 +150,7 @@ def _parsed(
 
     if size not in (None, packed.size_bytes):  # the file has grown while it was read
         logs = found.parse(source.where, unpacked_pieces(packed.compressed()))
-    return packed, [attempts.of_window(log, options.window) for log in logs]
+    return packed, logs
 
 
 def _of_no_format(source: Source, options: Checked, shown: Recognition) -> Sequence[Read]:
@@ -214,7 +214,7 @@ class _LogFile:
         """Each run, the results that are only printed, and what cannot be stored."""
         where = self.source.where
         printed: list[tuple[ResultRow, Attribution]] = []
-        for number, log in enumerate(map(self._over_window, self.logs), start=1):
+        for number, log in enumerate(self.logs, start=1):
             attribution = self._attribution(log)
             of = attribution.of
             if attribution.contradictions:
@@ -243,10 +243,6 @@ class _LogFile:
 
     def _window(self, log: ParsedLog) -> Window:
         return measure.log_window(log, self.options.window)
-
-    def _over_window(self, log: ParsedLog) -> ParsedLog:
-        size = self.options.stated.case.global_batch_size
-        return batch.of_window(self.source.where, log, self._window(log), size)
 
     def _run(self, attribution: Attribution, number: int, of: Attributed) -> RunRead:
         log, where = attribution.with_environment, self.source.where
@@ -325,7 +321,7 @@ class _LogFile:
 def _window_notes(
     where: str, log: ParsedLog, result: ResultRow, window: Window, *, averages: bool
 ) -> Iterator[Diagnostic]:
-    """Steps that do not count, that are of other settings, or that have other tokens.
+    """Steps that do not count, or that have other tokens.
 
     `averages`: whether the log's format is one of those in `perfdb.formats.AVERAGES`.
     """
@@ -333,13 +329,9 @@ def _window_notes(
     for note in (*filter(None, [withheld]), *result.notes):
         if note.code is NoteCode.SKIPPED_STEPS:
             yield Diagnostic(where, note_text(note))
-    if withheld and withheld.code is NoteCode.WINDOW_OF_OTHER_SETTINGS:
-        remedy = "pass --window for steps of one attempt"
-        yield Diagnostic(where, f"no figures: {note_text(withheld)}", remedy=remedy)
     if result.step_time_s is None:
         return
     case = result.case
-    log = batch.with_tokens(log, case.sequence_length)
     within = selection.pick_steps(log.steps, window, averages=averages).steps
     place = selection.first_of_other_tokens(within, case)
     if place is not None:

@@ -45,7 +45,7 @@ def read_page(
         text = decoded_page(content)
     except UnicodeDecodeError as error:
         return _undecoded(source, content, error)
-    if not reader.looks_like_page(text, named=source.named):
+    if not reader.looks_like_page(text):
         return _not_read(source, text)
     if not source.named and _OURS.search(text):
         return Skipped(where, "made")
@@ -92,7 +92,7 @@ def _page(chunks: Iterable[bytes]) -> bytes | None:
 
 def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rejected:
     """A page that is not encoded as it says; a file that is no page in any case is skipped."""
-    if not reader.looks_like_page(content.decode("latin-1"), named=source.named):
+    if not reader.looks_like_page(content.decode("latin-1")):
         return _unknown(source)
     message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
     line = content.count(b"\n", 0, error.start) + 1

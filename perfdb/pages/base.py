@@ -1,8 +1,9 @@
-"""What a page is in any markup: pieces in reading order; and what reading it gives."""
+"""What a page holds in any markup: tables with the lines above them; and what reading it gives."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Final
 
 from perfdb.errors import Diagnostic
@@ -11,7 +12,7 @@ from perfdb.record import Original, PublishedResult
 
 @dataclass(frozen=True)
 class PageContext:
-    """What the command line says of a page. None: nothing, the page decides."""
+    """What the command line states of a page. None: nothing, the page decides."""
 
     framework: str | None = None
     release: str | None = None
@@ -51,43 +52,22 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """A heading; 1 is the outermost level."""
-
-    level: int
-    text: str
-    line: int
-
-
-@dataclass(frozen=True)
-class BoxStart:
-    """The start of a labeled box: a tab, a dropdown. What is stated inside holds only inside."""
-
-    label: str
-    line: int
-
-
-@dataclass(frozen=True)
-class BoxEnd:
-    """The end of the innermost box."""
-
-
-@dataclass(frozen=True)
 class Line:
-    """A line of running text; `listed`: of an item of a list."""
+    """A line of text; `is_title`: a heading, a caption or the label of a tab."""
 
     text: str
-    line: int
+    is_title: bool = False
     listed: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class Grid:
-    """A table. `quoted`: it is in a block of code, and no part of the page's results."""
+    """A table, with the lines that hold for it, the outermost first, and the notes below it."""
 
     header: Row
     rows: tuple[Row, ...]
-    quoted: bool = False
+    above: tuple[Line, ...]
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -100,19 +80,22 @@ class Unread:
     rejected: bool = False
 
 
-Piece = Heading | BoxStart | BoxEnd | Line | Grid | Unread
-
-
 @dataclass(frozen=True)
-class ParsedPage:
-    """A page: its YAML front matter, which starts on line 2, and what follows in reading order.
+class Page:
+    """What a page holds: `footnotes` by their mark without brackets or caret: `1`, `a`."""
 
-    `footnotes` are texts by their mark without brackets or caret: `1`, `a`.
-    """
-
-    front: str | None
-    pieces: tuple[Piece, ...]
-    footnotes: Mapping[str, str] = field(default_factory=dict)
+    title: str
+    title_line: int
+    opening: str
+    """The text above the first section and the first table."""
+    text: str
+    grids: Sequence[Grid]
+    unread: Sequence[Unread]
+    footnotes: Mapping[str, str]
+    front: str | None = None
+    """The YAML front matter, which starts on line 2."""
+    quoted: Sequence[Row] = ()
+    """The headers of tables in blocks of code."""
 
 
 CUT_OFF: Final = (
@@ -121,19 +104,8 @@ CUT_OFF: Final = (
 )
 """The message and the remedy for a row without a header."""
 
-_MARK = re.compile(
-    r"\[\^([^\]\s]{1,99})\]|\[([^\]\s]{1,99})\]_|(?<=[^\s*†‡§⁰¹²³⁴-⁹])([*†‡§⁰¹²³⁴-⁹]+)(?=\s*$)"
-)
-"""A reference to a footnote in a text: `[^1]`, `[1]_`, and a sign behind a value: `661†`."""
-
-
-def joined(runs: Iterable[str]) -> str:
-    """Runs of text as one; the digits of two runs, as in `2<b>5</b>`, stay apart."""
-    text = ""
-    for run in runs:
-        apart = text[-1:] and run[:1] and {text[-1], run[0]} <= {*"0123456789.,"}
-        text += f"\n{run}" if apart else run
-    return text
+_MARK = re.compile(r"\[\^([^\]\s]{1,99})\]")
+"""A reference to a footnote in a text: `661[^1]`."""
 
 
 def without_marks(text: str) -> str:
@@ -143,4 +115,14 @@ def without_marks(text: str) -> str:
 
 def marks(text: str) -> tuple[str, ...]:
     """The marks of the footnotes that a text refers to."""
-    return tuple(a or b or c for a, b, c in _MARK.findall(text))
+    return tuple(_MARK.findall(text))
+
+
+def html_table(rows: Sequence[Row]) -> str:
+    """A table as HTML; the text of each cell is HTML."""
+    lines = (
+        f'<tr data-line="{row.line}">'
+        + "".join(f'<td data-raw="{escape(cell.raw)}">{cell.text}</td>' for cell in row.cells)
+        for row in rows
+    )
+    return f'<table data-line="{rows[0].line}">{"</tr>".join(lines)}</tr></table>'

@@ -9,7 +9,7 @@ from typing import Final
 from perfdb import catalog
 from perfdb.catalog import names
 from perfdb.catalog.names import Refusal
-from perfdb.pages.base import without_marks
+from perfdb.pages.base import Line, without_marks
 
 CALENDAR: Final = r"[0-9]{2}\.(?:0[1-9]|1[0-2])(?:\.\w+)*(?:-?(?:rc|alpha|beta|dev)[\w.]*)?"
 """A release of NeMo: `25.04`, `24.12-rc0`."""
@@ -29,11 +29,8 @@ _CELL = re.compile(r"v?([0-9][\w.+-]*|main|master|nightly|dev)", re.IGNORECASE)
 _DATED = re.compile(r"(?<![\w.-])2[0-9]\.(?:0[1-9]|1[0-2])(?![\w%]|\.[0-9])")
 """What may be a release of NeMo among other words."""
 _BRACKETS = re.compile(r"\([^()]*\)")
-_PARTS = re.compile(r"\s*[,;|–—]\s*")
 
-_KEYS: Final = "|".join(
-    ("System", "Hardware", "GPU", "Precision", "Container", "Model", "Task", "Release", "Framework")
-)
+_KEYS: Final = "System|Hardware|GPU|Precision|Container|Model|Task|Release|Framework"
 _PAIR = re.compile(rf"({_KEYS})\s*:\s*(.+)", re.IGNORECASE)
 _NEXT_PAIR = re.compile(rf"\s*[,;|]\s*(?=(?:{_KEYS})\s*:)", re.IGNORECASE)
 _SYSTEM = re.compile(r"\b[DH]GX[- ]?[A-Z]{1,2}[0-9]+(?:\s+NVL[0-9]+)?\b", re.IGNORECASE)
@@ -42,11 +39,6 @@ _PRECISION = re.compile(
 )
 """One plain sentence: `with the FP8 precision`, of the NeMo 25.04 performance summary."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.-]*(?: ?\([A-Za-z0-9-]+\))?")
-_BARE_TASK = re.compile(
-    r"(?:pre-?training|(?:lora\s+|full\s+|supervised\s+)?fine-?tuning|sft|lora)"
-    r"\s*(?:\([^()]*\))?\s*(?:performance|results|throughput)?:?",
-    re.IGNORECASE,
-)
 _NOT_MEASURED = re.compile(
     r"\b(?:projected|projections?|simulat(?:ed|ions?)|estimated?|theoretical|targets?)\b",
     re.IGNORECASE,
@@ -79,10 +71,8 @@ class Statement:
             stated = {"release": None, "container": None} | stated
         if nearer.release and nearer.release != self.release:
             stated = {"container": None} | stated
-        if nearer.task:
-            stated = {"task_refusal": None} | stated
-        if nearer.task_refusal:
-            stated = {"task": None} | stated
+        if nearer.task or nearer.task_refusal:
+            stated = {"task": None, "task_refusal": None} | stated
         return replace(self, **stated)
 
     def with_container(self) -> "Statement":
@@ -91,17 +81,24 @@ class Statement:
         return replace(self, release=inside) if inside else self
 
 
-def is_task_title(text: str) -> bool:
-    """Whether a line without markup is the title of a section: `Pre-Training Performance`."""
-    return _BARE_TASK.fullmatch(text.strip()) is not None
-
-
 @lru_cache(maxsize=4096)
-def of_heading(text: str, own: str | None) -> Statement:
-    """What a heading, a caption or the label of a tab states; `own` is the page's framework."""
-    words = without_marks(text)
-    if pairs := _pairs(words):
-        return _of_pairs(pairs, own)
+def of_line(line: Line, own: str | None) -> Statement:
+    """What a heading, a label or a line of text states; `own` is the framework of the page."""
+    words = without_marks(line.text)
+    pairs = [_PAIR.fullmatch(part) for part in _NEXT_PAIR.split(words)]
+    if all(pairs):
+        is_glossary = line.listed and not re.search("[0-9]", words)
+        stated = {one[1].casefold(): one[2] for one in pairs if one}
+        return Statement() if is_glossary else _of_pairs(stated, own)
+    if line.is_title:
+        return of_title(words, own)
+    found = {name for one in _PRECISION.findall(words) if (name := catalog.precision_of(one))}
+    is_clear = len(found) == 1 and not line.listed
+    return Statement(precision=found.pop()) if is_clear else Statement()
+
+
+def of_title(words: str, own: str | None) -> Statement:
+    """What a heading states in its words."""
     precision = _only_precision(words)
     bare = words.replace(precision, " ") if precision else words
     model = re.sub(r"\s+on$", "", _SYSTEM.sub(" ", bare).strip(" ,;|–—"))
@@ -118,24 +115,7 @@ def of_heading(text: str, own: str | None) -> Statement:
     return stated.then(_of_task(words)).then(_of_release(words, own))
 
 
-@lru_cache(maxsize=4096)
-def of_line(text: str, own: str | None, *, listed: bool = False) -> Statement:
-    """What a line of text states: `Key: value` pairs, or the precision in one plain sentence."""
-    words = without_marks(text)
-    if pairs := _pairs(words):
-        is_glossary = listed and not re.search("[0-9]", words)
-        return Statement() if is_glossary else _of_pairs(pairs, own)
-    found = {name for one in _PRECISION.findall(words) if (name := catalog.precision_of(one))}
-    return Statement(precision=found.pop()) if len(found) == 1 and not listed else Statement()
-
-
-def _pairs(words: str) -> dict[str, str] | None:
-    """What a line states by key: `System: DGX-H100, Precision: BF16`; None where it is no such."""
-    stated = [_PAIR.fullmatch(part) for part in _NEXT_PAIR.split(words)]
-    return {one[1].casefold(): one[2] for one in stated if one} if all(stated) else None
-
-
-def _of_pairs(pairs: dict[str, str], own: str | None) -> Statement:
+def _of_pairs(pairs: Mapping[str, str], own: str | None) -> Statement:
     printed = pairs.get("release", "")
     version = _CELL.fullmatch(printed)
     release = version[1] if version else _of_release(printed, own).release
@@ -192,7 +172,8 @@ def _of_release(words: str, own: str | None) -> Statement:
     versions = _versions(words)
     if len(versions) == 1:
         return versions[0]
-    alone = next(filter(None, map(_VERSION.fullmatch, _PARTS.split(words))), None)
+    parts = re.split(r"\s*[,;|–—]\s*", words)
+    alone = next(filter(None, map(_VERSION.fullmatch, parts)), None)
     if alone and (own != "nemo" or re.fullmatch(CALENDAR, alone[1])):
         return Statement(release=alone[1])
     if versions or _DATED.search(_BRACKETS.sub("", words)):

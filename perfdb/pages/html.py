@@ -1,92 +1,285 @@
-"""HTML: the tables of a built page, and the words of a piece of HTML in Markdown."""
+"""Reads HTML: the tables of a page, each with the headings, labels and lines that hold for it.
+
+Markdown, reStructuredText and copied text become HTML first, so this is the one reader of tables.
+"""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString, PageElement, PreformattedString
+from bs4.element import PreformattedString
 
-from perfdb.pages import base
+from perfdb.pages.base import Cell, Grid, Line, Page, Row, Unread, without_marks
 
 _DOCUMENT = re.compile(
     r"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL
 )
 _FRAGMENT = re.compile(r"\s*<(?:table|div|section|article|main)\b", re.I)
-_HEADING = re.compile(r"h([1-6])")
-_SILENT: Final = (
-    "head", "script", "style", "template", "noscript", "svg", "button", "nav", "footer", "pre",
-    "input", "select", "textarea",
+_MARKDOWN = re.compile(r"^(?:#{1,6} |```|:::|\|)", re.MULTILINE)
+_BREAK: Final = "\0"
+"""A line break within the text of an element; no page has this character."""
+_SILENT: Final = frozenset(
+    {"head", "script", "style", "template", "noscript", "svg", "button", "nav", "footer",
+     "input", "select", "textarea"}
 )  # fmt: skip
-"""Elements that are tools, ways through the site, or quoted text."""
+"""Elements that are tools, or ways through the site."""
 _SILENT_CLASSES: Final = frozenset(
     {"headerlink", "hash-link", "anchor-link", "sr-only", "visually-hidden", "footnote-backref",
      "admonition-title"}
 )  # fmt: skip
 _BLOCKS: Final = frozenset(
     {"p", "div", "section", "article", "main", "ul", "ol", "li", "dl", "dt", "dd", "blockquote",
-     "details", "figure", "figcaption", "aside", "header", "hr", "body", "br"}
+     "details", "figure", "figcaption", "aside", "header", "hr", "body", "table"}
 )  # fmt: skip
-_PANELS: Final = ("sd-tab-content", "tabbed-block", "tab-content")
-"""Classes of the panels of tabs: sphinx-design, Material for MkDocs, sphinx-inline-tabs."""
+_BOXES: Final = frozenset({"details", "tab", "tabitem", "accordion", "note", "tip", "warning"})
+"""Elements of HTML and of MDX: what is stated inside holds only inside."""
+_BOX_CLASSES: Final = frozenset({"sd-tab-content", "admonition", "box"})
+_NO_LABEL: Final = ("the tab is not read: its label is not known", "put its tables below headings")
+_NOTE = re.compile(r"Note\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
+_BARE_TASK = re.compile(
+    r"(?:pre-?training|(?:lora\s+|full\s+|supervised\s+)?fine-?tuning|sft|lora)"
+    r"\s*(?:\([^()]*\))?\s*(?:performance|results|throughput)?:?",
+    re.IGNORECASE,
+)
+"""A line that is the title of a section, on a page copied without its markup."""
+_TASK_LEVEL: Final = 2
 _DEEPEST: Final = 100
 
 
 def recognizes(text: str) -> bool:
     """Whether a text is an HTML document, or a piece of one with a table."""
-    has_markdown = re.search(r"^(?:#{1,6} |```|:::|\|)", text, re.MULTILINE)
-    return bool(_DOCUMENT.match(text) or (_FRAGMENT.match(text) and not has_markdown))
+    is_fragment = _FRAGMENT.match(text) and not _MARKDOWN.search(text)
+    return bool(_DOCUMENT.match(text) or is_fragment)
 
 
-def page(text: str) -> base.ParsedPage:
-    """The pieces of an HTML text. It has no front matter."""
-    footnotes: dict[str, str] = {}
-    return base.ParsedPage(None, tuple(pieces(text, 1, footnotes)), footnotes)
+def page(
+    text: str,
+    *,
+    front: str | None = None,
+    unread: Sequence[Unread] = (),
+    quoted: Sequence[Row] = (),
+) -> Page:
+    """What a page in HTML holds; of one that was in another markup, what was read before.
 
-
-def pieces(text: str, first: int, footnotes: dict[str, str]) -> list[base.Piece]:
-    """The pieces of HTML whose first line is `first` of its page; adds to the footnotes."""
-    tree = _parsed(text)
-    footnotes |= _footnotes(tree)
+    An attribute `data-line` has the line of the source, `data-raw` the source of a cell.
+    """
+    tree, footnotes = _simplified(text)
     main = tree.find("main") or tree.find(role="main") or tree.find("article")
-    reader = _Reader(_labels(tree), first - 1)
+    reader = _Reader(unread)
     reader.read(main if isinstance(main, Tag) and main.find("table") else tree)
     reader.end_line()
-    return reader.pieces
+    return Page(
+        *reader.title,
+        opening="\n".join(reader.lines[: reader.opening]),
+        text="\n".join(reader.lines),
+        grids=reader.grids,
+        unread=reader.unread,
+        footnotes=footnotes,
+        front=front,
+        quoted=quoted,
+    )
 
 
-def words(markup: str) -> str:
-    """The words of a piece of HTML, with a newline for each line break."""
-    return _text_of(_parsed(markup))
+def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
+    """The tree with what a reader sees, and the texts of the footnotes by their marks.
+
+    Marks of footnotes are `[^1]`, withdrawn text is `~~text~~`. docutils writes a footnote as a
+    label and a text.
+    """
+    tree = BeautifulSoup(text + "\n", "html.parser")
+    nodes = list(tree.descendants)
+    for node in nodes:
+        if isinstance(node, PreformattedString) or (isinstance(node, Tag) and _is_silent(node)):
+            node.extract()
+    for node in nodes:
+        if isinstance(node, Tag):
+            _rewrite(node)
+    footnotes = {}
+    for label in tree.find_all(class_="label"):
+        if holder := label.find_parent(class_="footnote"):
+            mark = re.sub(r"[\[\]\s]", "", label.extract().get_text())
+            footnotes[mark] = " ".join(holder.extract().get_text().replace(_BREAK, " ").split())
+    return tree, footnotes
 
 
-def _text_of(root: Tag) -> str:
-    """The words of an element: footnote marks as `[^1]`, withdrawn text as `~~text~~`."""
-    texts = base.joined(filter(None, _runs(root, 0))).split("\n")
-    return "\n".join(filter(None, (" ".join(text.split()) for text in texts)))
+def _is_silent(tag: Tag) -> bool:
+    """Whether a reader sees nothing of an element."""
+    if tag.name in _SILENT or _classes(tag) & _SILENT_CLASSES or tag.get("role") == "navigation":
+        return True
+    hidden = tag.has_attr("hidden") or "display:none" in str(tag.get("style", "")).replace(" ", "")
+    return hidden and tag.get("role") != "tabpanel"
 
 
-def _parsed(text: str) -> BeautifulSoup:
-    return BeautifulSoup(text + "\n", "html.parser")
+def _rewrite(tag: Tag) -> None:
+    """Put characters in place of tags that mean something in a line of text."""
+    is_mark = tag.name == "sup" or tag.get("role") == "doc-noteref"
+    if is_mark or "footnote-reference" in _classes(tag):
+        mark = re.sub(r"[\[\]\s]", "", tag.get_text())[:40]
+        tag.insert_before(f"[^{mark}]" if mark else "")
+        tag.extract()
+    elif tag.name in ("s", "del", "strike", "sub"):
+        tag.insert(0, "~~")
+        tag.append("~~")
+    elif tag.name == "br":
+        tag.insert_before(_BREAK)
+    elif tag.name in ("p", "div", "li"):
+        tag.insert(0, _BREAK)
 
 
-def _is_text(node: PageElement) -> bool:
-    return isinstance(node, NavigableString) and not isinstance(node, PreformattedString)
+class _Reader:
+    """Walks a tree from its start to its end."""
+
+    def __init__(self, unread: Sequence[Unread]) -> None:
+        self.grids: list[Grid] = []
+        self.unread = list(unread)
+        self.lines: list[str] = []
+        self.title = ("", 0)
+        self.num_headings = 0
+        self.opening: int | None = None
+        self.scopes: list[tuple[int, list[Line]]] = [(0, [])]
+        """The open sections: the level of each, and its lines."""
+        self.words: list[str] = []
+        self.num_items = 0
+        self.is_below = False
+        """Whether only notes were read since the last table."""
+
+    def read(self, root: Tag, depth: int = 0) -> None:
+        """Everything below an element."""
+        for node in root.contents if depth < _DEEPEST else ():
+            if isinstance(node, Tag):
+                self._element(node, depth + 1)
+                continue
+            first, *others = str(node).split(_BREAK)
+            self.words.append(first)
+            for text in others:
+                self.end_line()
+                self.words.append(text)
+
+    def _element(self, tag: Tag, depth: int) -> None:
+        is_heading, label = re.fullmatch("h[1-6]", tag.name), _label(tag)
+        is_block = is_heading or tag.name in _BLOCKS or label is not None
+        if is_block:
+            self.end_line()
+        if is_heading:
+            self._heading(int(tag.name[1]), _text(tag), _line(tag))
+        elif tag.name == "table":
+            self._table(tag)
+        elif tag.get("role") == "tabpanel" or "tabbed-block" in _classes(tag):
+            self.unread.append(Unread(_NO_LABEL[0], _line(tag), _NO_LABEL[1], rejected=True))
+        elif "system-message" in _classes(tag):
+            self._message(tag)
+        elif tag.name not in ("summary", "label", "pre"):
+            self._inside(tag, depth, label)
+        if is_block:
+            self.end_line()
+
+    def _inside(self, tag: Tag, depth: int, label: str | None) -> None:
+        """What is in an element; what is stated in a box ends with it."""
+        outer = self.scopes
+        if label is not None:
+            self.scopes = [(0, [*self._above(), Line(label, is_title=True)])]
+        self.num_items += tag.name == "li"
+        self.read(tag, depth)
+        if label is not None or tag.name == "li":
+            self.end_line()
+        self.num_items -= tag.name == "li"
+        self.scopes = self.scopes if label is None else outer
+
+    def _above(self) -> list[Line]:
+        return [line for _, lines in self.scopes for line in lines]
+
+    def _heading(self, level: int, text: str, line: int) -> None:
+        self.num_headings += 1
+        if self.num_headings == 1:
+            self.title = text, line
+        elif self.opening is None:
+            self.opening = len(self.lines)
+        self._section(level, text)
+
+    def _section(self, level: int, text: str) -> None:
+        """Start a section: those of the same level and below end."""
+        self.is_below = False
+        while self.scopes[-1][0] >= level:
+            self.scopes.pop()
+        self.scopes.append((level, [Line(text, is_title=True)]))
+
+    def end_line(self) -> None:
+        """End the line of text that was begun."""
+        text, listed = " ".join("".join(self.words).split()), self.num_items > 0
+        self.words = []
+        if not text:
+            return
+        if self.is_below and (note := _NOTE.fullmatch(text)):
+            self.grids[-1].notes.append(without_marks(note[1]))
+            return
+        self.is_below = False
+        self.lines.append(text)
+        if not listed and _BARE_TASK.fullmatch(text):
+            self._section(_TASK_LEVEL, text)
+        else:
+            self.scopes[-1][1].append(Line(text, listed=listed))
+
+    def _message(self, tag: Tag) -> None:
+        """A message of docutils on a table that it leaves out, be it in a directive."""
+        head, *message = (" ".join(_text(one).split()) for one in tag.find_all("p"))
+        found = re.search(r"(\w+)/\d \(.*line (\d+)\)", head)
+        if found and re.search(r"[Tt]able|={3}|\+--", tag.get_text()):
+            remedy = "write its rows here, or ingest the built page"
+            text = f"the table is not read: {' '.join(message)}"
+            self.unread.append(Unread(text, int(found[2]), remedy, found[1] != "WARNING"))
+
+    def _table(self, table: Tag) -> None:
+        """A table; tables in its cells are not read."""
+        rows = [row for row in table.find_all("tr") if row.find_parent("table") is table]
+        if rows and (why := _unreadable(rows)):
+            message = f"the table is not read: {why[0]}"
+            self.unread.append(Unread(message, _line(table), why[1], rejected=True))
+        elif rows:
+            above, caption = self._above(), table.find("caption")
+            if isinstance(caption, Tag):
+                above.append(Line(_text(caption), is_title=True))
+            header, *others = map(_row, rows)
+            filled = tuple(row for row in others if row.cells)
+            self.grids.append(Grid(header, filled, tuple(above)))
+            self.is_below = True
+            self.opening = len(self.lines) if self.opening is None else self.opening
 
 
-def _runs(root: Tag, depth: int) -> Iterator[str]:
-    for node in root.contents if depth < _DEEPEST else ():
-        if not isinstance(node, Tag):
-            yield str(node).replace("\n", " ") if _is_text(node) else ""
-        elif node.name in ("br", "p", "div", "li"):
-            yield from ("\n", *_runs(node, depth + 1))
-        elif node.name in ("s", "del", "strike"):
-            yield f"~~{_text_of(node)}~~"
-        elif mark := _mark(node):
-            yield f"[^{mark}]"
-        elif not _is_silent(node) and node.name != "table":
-            yield from _runs(node, depth + 1)
+def _label(tag: Tag) -> str | None:
+    """The label of a box, '' where it has none; None for other elements."""
+    classes = _classes(tag)
+    if tag.name not in _BOXES and not classes & _BOX_CLASSES:
+        return None
+    is_tab = "sd-tab-content" in classes
+    found = tag.find_previous_sibling("label") if is_tab else tag.find("summary", recursive=False)
+    if isinstance(found, Tag):
+        return _text(found)
+    label = str(tag.get("data-label") or tag.get("label") or tag.get("title") or "")
+    return label.strip("{}\"'")
+
+
+def _unreadable(rows: Sequence[Tag]) -> tuple[str, str] | None:
+    """Why a table cannot be read, and what to do."""
+    cells = [cell for row in rows for cell in row.find_all(["td", "th"])]
+    if any(one.parent and one.parent.name in ("td", "th") for one in cells):
+        return "its cells have no end tags", "write </td> and </tr>"
+    titles = rows[0].find_all(["td", "th"])
+    if any(str(one.get(name, "1")) > "1" for one in titles for name in ("colspan", "rowspan")):
+        return "its titles are across several rows or columns", "give each column a title"
+    return None
+
+
+def _row(row: Tag) -> Row:
+    cells = []
+    for cell in row.find_all(["td", "th"], recursive=False):
+        text = _text(cell)
+        cells.append(Cell(str(cell.get("data-raw", text.replace("\n", " "))), text))
+    return Row(_line(row), tuple(cells))
+
+
+def _line(tag: Tag) -> int:
+    return int(str(tag.get("data-line") or tag.sourceline or 1))
 
 
 def _classes(tag: Tag) -> frozenset[str]:
@@ -94,143 +287,7 @@ def _classes(tag: Tag) -> frozenset[str]:
     return frozenset(value.split() if isinstance(value, str) else value)
 
 
-def _is_silent(tag: Tag) -> bool:
-    """Whether a reader sees nothing of an element; the panel of a closed tab can be opened."""
-    if tag.name in _SILENT or _classes(tag) & _SILENT_CLASSES or tag.get("role") == "navigation":
-        return True
-    hidden = tag.has_attr("hidden") or "display:none" in str(tag.get("style", "")).replace(" ", "")
-    return hidden and tag.get("role") != "tabpanel"
-
-
-def _mark(tag: Tag) -> str | None:
-    """The mark of a reference to a footnote; None for other elements."""
-    if tag.name != "sup" and not _classes(tag) & {"footnote-reference", "footnote-ref"}:
-        return None
-    return re.sub(r"[\[\]\s]", "", tag.get_text())[:40] or None
-
-
-def _footnotes(tree: Tag) -> dict[str, str]:
-    """The texts of footnotes: of docutils a label and a text, of Markdown an item of a list."""
-    found: dict[str, str] = {}
-    for label in tree.select(".footnote .label"):
-        holder = label.find_parent(class_="footnote")
-        text = _text_of(holder) if holder else ""
-        mark = re.sub(r"[\[\]\s]", "", label.get_text())
-        found[mark] = text.removeprefix(f"[{mark}]").strip()
-    for items in tree.select(".footnote ol, .footnotes ol, [data-footnotes] ol"):
-        for number, item in enumerate(items.find_all("li", recursive=False), start=1):
-            found[str(number)] = _text_of(item).rstrip(" \u21a9\ufe0e↑^")
-    return found
-
-
-def _labels(tree: Tag) -> dict[int, str]:
-    """The label of each panel of tabs, by the id() of the panel."""
-    found: dict[int, str] = {}
-    for label in tree.find_all("label"):
-        panel = label.find_next_sibling()
-        if isinstance(panel, Tag) and _classes(panel) & {*_PANELS}:
-            found[id(panel)] = _text_of(label)
-    for names in tree.select(".tabbed-labels, [role=tablist]"):
-        labels = names.find_all(["label", "li", "button", "a"], recursive=False)
-        behind = names.find_next_sibling()
-        panels = behind.select(":scope > .tabbed-block, :scope > [role=tabpanel]") if behind else []
-        found |= {id(p): _text_of(one) for p, one in zip(panels, labels, strict=False)}
-    for tab in tree.select("[role=tab][aria-controls]"):
-        panel = tree.find(id=str(tab["aria-controls"]))
-        if isinstance(panel, Tag):
-            found[id(panel)] = _text_of(tab)
-    return found
-
-
-@dataclass
-class _Reader:
-    """Reads an element from its start to its end; `above`: lines of the page above the text."""
-
-    labels: dict[int, str]
-    above: int
-    pieces: list[base.Piece] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    line: int = 1
-    items: int = 0
-
-    def read(self, root: Tag, depth: int = 0) -> None:
-        """Everything below an element; nothing below what is silent."""
-        for node in root.contents:
-            if not isinstance(node, Tag):
-                self.words += [str(node)] if _is_text(node) else []
-            elif mark := _mark(node):
-                self.words.append(f"[^{mark}]")
-            elif not _is_silent(node) and "footnote" not in _classes(node) and depth < _DEEPEST:
-                self.element(node, depth)
-
-    def element(self, tag: Tag, depth: int) -> None:
-        line = self.above + (tag.sourceline or 1)
-        if tag.name in _BLOCKS or tag.name == "table" or _HEADING.fullmatch(tag.name):
-            self.end_line()
-            self.line = line
-        if found := _HEADING.fullmatch(tag.name):
-            self.pieces.append(base.Heading(int(found[1]), _text_of(tag), line))
-        elif tag.name == "table":
-            self.pieces += _table(tag, self.above)
-        elif tag.name in ("summary", "label") or tag.get("role") in ("tab", "tablist"):
-            return
-        else:
-            label = self.label(tag)
-            self.pieces += [] if label is None else [base.BoxStart(label, line)]
-            self.items += tag.name == "li"
-            self.read(tag, depth + 1)
-            if tag.name in _BLOCKS:
-                self.end_line()
-            self.items -= tag.name == "li"
-            self.pieces += [] if label is None else [base.BoxEnd()]
-
-    def label(self, tag: Tag) -> str | None:
-        """The label of a box: a tab, details, an admonition; None for other elements."""
-        if id(tag) in self.labels:
-            return self.labels[id(tag)]
-        if tag.name == "details":
-            summary = tag.find("summary", recursive=False)
-            return _text_of(summary) if isinstance(summary, Tag) else ""
-        return "" if _classes(tag) & {"admonition", "theme-admonition", "alert"} else None
-
-    def end_line(self) -> None:
-        """End the line of text that was begun."""
-        text = " ".join("".join(self.words).split())
-        if text:
-            self.pieces.append(base.Line(text, self.line, self.items > 0))
-        self.words = []
-
-
-def _table(table: Tag, above: int) -> Iterator[base.Piece]:
-    """A table, in a box of its caption. Tables in its cells are not read."""
-    rows = [
-        row
-        for row in table.find_all("tr")
-        if row.find_parent("table") is table and not _is_silent(row)
-    ]
-    if not rows:
-        return
-    line = above + (table.sourceline or 1)
-    if why := _unreadable(table, rows[0]):
-        yield base.Unread(f"the table is not read: {why[0]}", line, why[1], rejected=True)
-        return
-    caption = table.find("caption")
-    yield base.BoxStart(_text_of(caption) if isinstance(caption, Tag) else "", line)
-    header, *others = (_row(row, above) for row in rows)
-    yield base.Grid(header, tuple(row for row in others if row.cells))
-    yield base.BoxEnd()
-
-
-def _unreadable(table: Tag, header: Tag) -> tuple[str, str] | None:
-    """Why a table cannot be read, and what to do."""
-    if table.select_one("td > td, th > th, tr > tr"):
-        return "its cells have no end tags", "write </td> and </tr>"
-    if header.find(colspan=re.compile("[2-9]")) or header.find(rowspan=re.compile("[2-9]")):
-        return "its titles are across several rows or columns", "give each column a title"
-    return None
-
-
-def _row(row: Tag, above: int) -> base.Row:
-    cells = row.find_all(["td", "th"], recursive=False)
-    made = (base.Cell(text.replace("\n", " "), text) for text in map(_text_of, cells))
-    return base.Row(above + (row.sourceline or 1), tuple(made))
+def _text(tag: Tag) -> str:
+    """The words of an element, with a newline for each line break."""
+    lines = (" ".join(line.split()) for line in tag.get_text().split(_BREAK))
+    return "\n".join(filter(None, lines))

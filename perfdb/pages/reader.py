@@ -1,6 +1,6 @@
 """Published pages: from their text to the results that they hold.
 
-To add a markup: write its module, which makes the pieces of `perfdb.pages.base`, and add it here.
+To add a markup: write its module, which turns the text into HTML, and add it to `FORMATS`.
 """
 
 import re
@@ -15,7 +15,7 @@ from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
 from perfdb.page_text import absent, lines, parsed
 from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
-from perfdb.pages.base import Grid, Heading, Line, PageContext, PageRead, ParsedPage, Unread
+from perfdb.pages.base import Page, PageContext, PageRead
 from perfdb.pages.context import Statement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
@@ -33,6 +33,7 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
+_CORRECT: Final = "correct one of them"
 
 
 def read(where: str, text: str, context: PageContext) -> PageRead:
@@ -47,7 +48,7 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
         return PageRead((), head.problems, head.notes)
     setting = _setting(where, page, head.settings, context)
     every = tables.of_page(page, setting.stated.framework)
-    readers = [TableReader(table, setting) for table in _to_read(every)]
+    readers = [TableReader(table, setting) for table in every if table.are_results]
     found = [one for reader in readers for one in reader.results()]
     results = tuple(one for one in found if isinstance(one, PublishedResult))
     problems = [one for one in found if isinstance(one, Diagnostic)]
@@ -66,44 +67,31 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     )
 
 
-def looks_like_page(text: str, *, named: bool = False) -> bool:
-    """Whether a text holds a table of results, be it empty.
-
-    Of a file that is named, a table with figures under unknown titles is enough.
-    """
-    found = tables.of_page(_page(text), None)
-    return bool(_to_read(found) if named else [one for one in found if one.are_results])
+def looks_like_page(text: str) -> bool:
+    """Whether a text holds a table of results, be it empty."""
+    return any(one.are_results for one in tables.of_page(_page(text), None))
 
 
 def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic, ...]:
     """The tables of a text that look like figures and are not read, each with its reason."""
     page = _page(text)
     found = tuple(_tables_not_read(where, page, tables.of_page(page, None)))
-    return found if named else tuple(one for one in found if one.line)
+    return (*found, *_once(_unread(where, page, rejected=True))) if named else found
 
 
-def _page(text: str) -> ParsedPage:
+def _page(text: str) -> Page:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")
-    page: ParsedPage = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
+    page: Page = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
     return page
 
 
-def _to_read(every: Iterable[PageTable]) -> list[PageTable]:
-    """The tables of results; where there is one, also those with figures under unknown titles."""
-    return [one for one in every if one.are_results or columns.look_like_results(one.columns)]
-
-
-def _setting(
-    where: str, page: ParsedPage, settings: PageSettings, context: PageContext
-) -> PageSetting:
-    text = "\n".join(piece.text for piece in page.pieces if isinstance(piece, Line))
-    opening = list(_opening(page))
-    version = _VERSION.search(text)
+def _setting(where: str, page: Page, settings: PageSettings, context: PageContext) -> PageSetting:
+    version = _VERSION.search(page.text)
     # NVIDIA's Nemotron-4 recipe names its task in the opening words and nowhere else.
-    tasks = names.tasks(" ".join(opening))
+    tasks = names.tasks(page.opening.replace("\n", " "))
     stated = Statement(
-        framework=settings.framework or context.framework or _framework(page, opening, text),
+        framework=settings.framework or context.framework or _framework(page),
         release=settings.release or (version[1] if version else context.release),
         container=settings.container or context.container,
         task=tasks[0] if len(tasks) == 1 else None,
@@ -111,29 +99,13 @@ def _setting(
     return PageSetting(where, stated, settings.method, context, page.footnotes)
 
 
-def _framework(page: ParsedPage, opening: Iterable[str], every: str) -> str | None:
+def _framework(page: Page) -> str | None:
     """The framework that the title, the front matter or the opening words name, else the text."""
-    title = _title(page)
-    for text in (title.text if title else "", page.front or "", "\n".join(opening)):
+    for text in (page.title, page.front or "", page.opening):
         if found := names.frameworks_in(text, _FRAMEWORKS):
             return found[0]
-    named = names.frameworks_in(every, _FRAMEWORKS)
+    named = names.frameworks_in(page.text, _FRAMEWORKS)
     return named[0] if len(named) == 1 else None
-
-
-def _title(page: ParsedPage) -> Heading | None:
-    return next((one for one in page.pieces if isinstance(one, Heading)), None)
-
-
-def _opening(page: ParsedPage) -> Iterator[str]:
-    """The lines above the first section and the first table."""
-    headings = 0
-    for piece in page.pieces:
-        headings += isinstance(piece, Heading)
-        if headings > 1 or isinstance(piece, Grid):
-            return
-        if isinstance(piece, Line):
-            yield piece.text
 
 
 def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
@@ -155,22 +127,21 @@ def _release_notes(
         version = one.release.version
         if context.release and version and not versions.is_same(version, context.release):
             message = f"the page states the release {version}; --release is not taken"
-            yield Diagnostic(where, message, line=one.line, remedy="correct one of them")
+            yield Diagnostic(where, message, line=one.line, remedy=_CORRECT)
 
 
 def _framework_notes(
-    where: str, page: ParsedPage, settings: PageSettings, context: PageContext
+    where: str, page: Page, settings: PageSettings, context: PageContext
 ) -> Iterator[Diagnostic]:
     """Where the front matter or the title names another framework than the command line does."""
-    title, stated = _title(page), settings.framework
-    named = names.frameworks_in(title.text, _FRAMEWORKS) if title else ()
+    stated, named = settings.framework, names.frameworks_in(page.title, _FRAMEWORKS)
     option = names.framework(context.framework or "") or context.framework
     if option and stated not in (None, option):
         message = f"the page is of {stated}; --framework is not taken"
-        yield Diagnostic(where, message, line=1, remedy="correct one of them")
-    elif option and title and named and option not in named and stated is None:
+        yield Diagnostic(where, message, line=1, remedy=_CORRECT)
+    elif option and named and option not in named and stated is None:
         message = f"the title names {named[0]}; the rows count as {option}, by --framework"
-        yield Diagnostic(where, message, line=title.line, remedy="correct one of them")
+        yield Diagnostic(where, message, line=page.title_line, remedy=_CORRECT)
 
 
 def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
@@ -192,27 +163,29 @@ def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Di
         yield Diagnostic(where, message, line=bare[0], remedy=remedy)
 
 
-def _tables_not_read(
-    where: str, page: ParsedPage, every: Iterable[PageTable]
-) -> Iterator[Diagnostic]:
+def _tables_not_read(where: str, page: Page, every: Iterable[PageTable]) -> Iterator[Diagnostic]:
     """The tables that look like figures and are not read."""
-    taken = [id(one) for one in _to_read(every)]
+    remedy = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
+    unnamed = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
     for table in every:
-        figures = [repr(one.title) for at, one in enumerate(table.columns)
-                   if (one.field in FIGURES or columns.may_be_figure(one))
-                   and _has_number(table, at)]  # fmt: skip
-        if figures and id(table) not in taken:
-            message = "the table is not read: it does not say all of what "
-            remedy = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
-            yield Diagnostic(
-                where, f"{message}{', '.join(figures)} are of", None, table.header.line, remedy
+        if table.are_results:
+            continue
+        known = [repr(one.title) for at, one in enumerate(table.columns)
+                 if one.field in FIGURES and _has_number(table, at)]  # fmt: skip
+        unknown = [repr(one.title) for at, one in enumerate(table.columns)
+                   if not one.is_known and _has_number(table, at)]  # fmt: skip
+        if known:
+            message = (
+                f"the table is not read: it does not say all of what {', '.join(known)} are of"
             )
-    quoted = [one.header for one in page.pieces if isinstance(one, Grid) and one.quoted]
-    for header in quoted:
-        if columns.are_results(columns.of(header)):
+            yield Diagnostic(where, message, None, table.line, remedy)
+        elif unknown and len(table.fields) >= columns.FEWEST:
+            message = f"the table is not read: no figure is known; not known: {', '.join(unknown)}"
+            yield Diagnostic(where, message, None, table.line, unnamed)
+    for header in page.quoted:
+        if columns.are_results(columns.of([cell.text for cell in header.cells])):
             message = "the table is not read: it is in a block of code"
-            remedy = "put it outside of the code"
-            yield Diagnostic(where, message, line=header.line, remedy=remedy)
+            yield Diagnostic(where, message, line=header.line, remedy="put it outside of the code")
     yield from _unread(where, page, rejected=False)
 
 
@@ -221,7 +194,7 @@ def _has_number(table: PageTable, place: int) -> bool:
     return any(parsed(one.split(" ")[0]) is not None for one in texts if not absent(one))
 
 
-def _unread(where: str, page: ParsedPage, *, rejected: bool) -> Iterator[Diagnostic]:
-    for piece in page.pieces:
-        if isinstance(piece, Unread) and piece.rejected is rejected:
-            yield Diagnostic(where, piece.message, line=piece.line, remedy=piece.remedy)
+def _unread(where: str, page: Page, *, rejected: bool) -> Iterator[Diagnostic]:
+    for one in page.unread:
+        if one.rejected is rejected:
+            yield Diagnostic(where, one.message, line=one.line, remedy=one.remedy)

@@ -1,5 +1,6 @@
 """From the rows of a table, and what holds for them, to published results or diagnostics."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,15 +12,14 @@ from perfdb.catalog.names import ModelName, Refusal
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
 from perfdb.page_text import absent, parsed
-from perfdb.pages import cells, columns, context
+from perfdb.pages import columns, context
 from perfdb.pages.base import PageContext, Row, marks
-from perfdb.pages.columns import PageColumn
 from perfdb.pages.context import Statement
-from perfdb.pages.tables import PageTable, texts_of
+from perfdb.pages.tables import PageTable
 from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
 
 BRACKETED: Final = "bracketed"
-"""The variant of values in brackets, where the page does not say what sets them apart."""
+"""The variant of values in brackets, where the page does not state what sets them apart."""
 _SHARD_GROUPS: Final = "automodel"
 """The framework whose FSDP column is always the size of the group that shards."""
 _NO_FRAMEWORK: Final = Refusal(
@@ -32,7 +32,7 @@ _NO_SYSTEM: Final = Refusal(
 
 @dataclass(frozen=True)
 class PageSetting:
-    """What holds for all tables of a page; `fallback`: where neither they nor the page say it."""
+    """What holds for all tables of a page; `fallback`: where neither they nor the page state it."""
 
     where: str
     stated: Statement
@@ -50,7 +50,7 @@ class TableReader:
 
     @cached_property
     def _stated(self) -> Statement:
-        """What holds for the rows of the table, as far as they do not say it."""
+        """What holds for the rows of the table, as far as they do not state it."""
         return self.page.stated.then(self.table.stated).with_container()
 
     def results(self) -> Iterator[PublishedResult | Diagnostic]:
@@ -58,83 +58,82 @@ class TableReader:
         refusal, width = self._refusal(), len(self.table.columns)
         for row in self.table.rows:
             if refusal:
-                yield self._problem(row, refusal)
+                yield self._problem(row.line, refusal)
             elif len(row.cells) != width:
                 message = f"the row has {len(row.cells)} cells, its table {width} columns"
                 remedy = "give each column a cell, - where it has no value"
-                yield self._problem(row, Refusal(message, remedy))
+                yield self._problem(row.line, Refusal(message, remedy))
             else:
                 yield from self._row(row)
+
+    def notes(self) -> Iterator[Diagnostic]:
+        """The columns that are kept but not understood, and a task that is taken for granted."""
+        if unknown := [repr(one.title) for one in self.table.columns if not one.is_known]:
+            message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
+            yield self._problem(self.table.line, Refusal(message, ""))
+        is_open = not (self._stated.task or self._stated.task_refusal)
+        if is_open and self.table.rows and "task" not in self.table.fields:
+            message = "the page does not say the task; its rows count as pre-training"
+            yield self._problem(self.table.line, Refusal(message, "put the task in a heading"))
 
     def _refusal(self) -> Refusal | None:
         """Why no row of the table can be read."""
         header = self.table.columns
-        if repeated := columns.repeated(header):
-            message = f"the columns {', '.join(map(repr, repeated))} mean the same"
-            return Refusal(message, "keep one of them")
+        counts = Counter(one.field for one in header if one.field)
+        if repeated := [repr(one.title) for one in header if one.field and counts[one.field] > 1]:
+            return Refusal(f"the columns {', '.join(repeated)} mean the same", "keep one of them")
         if self._stated.refusal:
             return Refusal(self._stated.refusal, "put measured rows below a heading of their own")
-        if not self.table.are_results:
-            unknown = [repr(c.title) for c in header if columns.may_be_figure(c)]
-            message = "the table has no column of a figure that is known; not known: "
-            remedy = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
-            return Refusal(message + ", ".join(unknown), remedy)
         return None
 
-    def _problem(self, row: Row, refusal: Refusal, field: str | None = None) -> Diagnostic:
-        where = self.page.where
-        return Diagnostic(where, refusal.message, field, row.line, refusal.remedy)
+    def _problem(self, line: int, refusal: Refusal, field: str | None = None) -> Diagnostic:
+        return Diagnostic(self.page.where, refusal.message, field, line, refusal.remedy)
 
     def _row(self, row: Row) -> Iterator[PublishedResult | Diagnostic]:
-        texts = texts_of(row, self.table.columns)
-        halves = cells.halves(texts)
-        has_precisions = cells.is_pair_of_precisions(texts.get("precision", ""))
-        read = [
-            self._values(half, is_bracketed=at > 0 and not has_precisions)
-            for at, half in enumerate(halves)
-        ]
-        for _, values in read:
-            if wrong := {n: one for n, one in values.items() if isinstance(one, Refusal)}:
-                yield self._faulty(row, wrong)
+        texts = self.table.texts(row)
+        halves = columns.halves(texts)
+        both = columns.pair(texts.get("precision", ""))
+        has_precisions = both is not None and all(map(catalog.precision_of, both))
+        read = []
+        for at, half in enumerate(halves):
+            stated, values = self._values(half)
+            if at and not has_precisions:
+                values["variant"] = " ".join(filter(None, (stated.variant, BRACKETED)))
+            if any(isinstance(one, Refusal) for one in values.values()):
+                yield self._faulty(row, values)
                 return
-        for at, (stated, values) in enumerate(read):
-            half = at if len(halves) > 1 else None
-            yield self._result(row, (stated, values), halves[at], half)
+            read.append((stated, values))
+        for half, (stated, values) in zip(halves, read, strict=True):
+            yield self._result(row, stated, values, half)
 
-    def _faulty(self, row: Row, wrong: Mapping[str, Refusal]) -> Diagnostic:
+    def _faulty(self, row: Row, values: Mapping[str, object]) -> Diagnostic:
         """One diagnostic for a row, on its first wrong cell; it names the others."""
         header = self.table.columns
-        titled = {columns.title_of(name, header): one for name, one in wrong.items()}
         order = [column.title for column in header]
+        titled = {
+            columns.title_of(name, header): one
+            for name, one in values.items()
+            if isinstance(one, Refusal)
+        }
         ordered = sorted(titled, key=lambda it: order.index(it) if it in order else -1)
         first = titled[ordered[0]]
         also = "".join(f"; {title}: {titled[title].message}" for title in ordered[1:])
         field = None if first is _NO_FRAMEWORK else ordered[0]
-        return self._problem(row, Refusal(first.message + also, first.remedy), field)
+        return self._problem(row.line, Refusal(first.message + also, first.remedy), field)
 
-    def _values(
-        self, texts: Mapping[str, str], *, is_bracketed: bool
-    ) -> tuple[Statement, dict[str, object]]:
+    def _values(self, texts: Mapping[str, str]) -> tuple[Statement, dict[str, object]]:
         """What holds for a row, and its values by field, or what is wrong with them."""
         own = context.of_cells(texts)
         if isinstance(own, Refusal):
             return self._stated, {"release": own}
-        stated = self._stated.then(own).with_container()
+        stated, fallback = self._stated.then(own).with_container(), self.page.fallback
         if stated.framework is None:
             return stated, {"framework": _NO_FRAMEWORK}
-        found = {name: read(texts.get(name, "")) for name, read in cells.READERS.items()}
-        found |= self._names(texts, stated) | self._fsdp(texts, stated)
-        if is_bracketed:
-            found["variant"] = " ".join(filter(None, (stated.variant, BRACKETED)))
-        return stated, found
-
-    def _names(self, texts: Mapping[str, str], stated: Statement) -> dict[str, object]:
-        """What was trained, on what, in which precision: by the row, or above its table."""
-        fallback = self.page.fallback
         model = _model(texts.get("model") or stated.model or "")
         precision = texts.get("precision") or stated.precision or fallback.precision or ""
         variant = texts.get("variant", "")
-        return {
+        return stated, {
+            **columns.values(texts),
             "framework": stated.framework,
             "model": model.name if isinstance(model, ModelName) else model,
             "qualifiers": model.qualifiers if isinstance(model, ModelName) else (),
@@ -142,36 +141,32 @@ class TableReader:
             "precision": names.precision(precision),
             "task": _task(texts.get("task", ""), stated),
             "variant": stated.variant if absent(variant) else variant,
+            **self._fsdp(texts.get("fsdp_enabled", ""), stated),
         }
 
-    def _fsdp(self, texts: Mapping[str, str], stated: Statement) -> dict[str, object]:
+    def _fsdp(self, printed: str, stated: Statement) -> dict[str, object]:
         """FSDP is a switch on some pages, the size of the sharding group on others."""
-        printed = texts.get("fsdp_enabled", "")
-        size = cells.whole(printed)
-        if isinstance(size, Refusal):
-            known = cells.ticked(printed)
-            return {"fsdp_enabled": size if known is None else known}
+        size = columns.size("fsdp_size", printed)
         is_switch = stated.framework != _SHARD_GROUPS
-        if is_switch and (size == 0 or (size == 1 and not self._has_fsdp_sizes)):
+        if is_switch and (parsed(printed) == 0 or (size == 1 and not self._has_fsdp_sizes)):
             return {"fsdp_enabled": bool(size)}
-        return {"fsdp_size": size or None}
+        return {"fsdp_enabled" if isinstance(size, Refusal) else "fsdp_size": size}
 
     @cached_property
     def _has_fsdp_sizes(self) -> bool:
         """Whether a row of the table gives FSDP a size: a 1 is no switch there."""
-        rows = (texts_of(row, self.table.columns) for row in self.table.rows)
-        return any((parsed(texts.get("fsdp_enabled", "")) or 0) > 1 for texts in rows)
+        texts = (self.table.texts(row).get("fsdp_enabled", "") for row in self.table.rows)
+        return any((parsed(text) or 0) > 1 for text in texts)
 
     def _result(
         self,
         row: Row,
-        read: tuple[Statement, Mapping[str, object]],
+        stated: Statement,
+        values: dict[str, object],
         texts: Mapping[str, str],
-        half: int | None,
     ) -> PublishedResult:
-        stated, values = read[0], dict(read[1])
-        figures = Figures.model_validate({name: values.pop(name) for name in FIGURES})
         assert stated.framework is not None, "a row without a framework is refused"
+        figures = Figures.model_validate({name: values.pop(name) for name in FIGURES})
         pairs = list(zip(self.table.columns, row.cells, strict=True))
         own = (mark for cell in row.cells for mark in marks(cell.text))
         footnotes = [self.page.footnotes.get(mark) for mark in (*own, *self.table.marks)]
@@ -184,9 +179,9 @@ class TableReader:
             method=self.page.method,
             line=row.line,
             raw={column.title: cell.raw for column, cell in pairs},
-            printed=_printed(texts, self.table.columns),
+            printed=self._printed(texts),
             extras={
-                column.title: _of_half(cell.text.replace("\n", " "), half)
+                column.title: cell.text.replace("\n", " ")
                 for column, cell in pairs
                 if column.field is None
             },
@@ -197,43 +192,21 @@ class TableReader:
             ),
         )
 
-    def notes(self) -> Iterator[Diagnostic]:
-        """The columns that are kept but not understood, and a task that is taken for granted."""
-        if not self.table.are_results:
-            return
-        header = self.table.columns
-        if unknown := [repr(column.title) for column in header if not column.is_known]:
-            message = f"no field for the columns {', '.join(unknown)}; they are kept as extras"
-            yield self._problem(self.table.header, Refusal(message, ""))
-        is_open = not (self._stated.task or self._stated.task_refusal)
-        if is_open and self.table.rows and "task" not in columns.fields_in(header):
-            message = "the page does not say the task; its rows count as pre-training"
-            yield self._problem(self.table.header, Refusal(message, "put the task in a heading"))
-
-
-def _printed(texts: Mapping[str, str], header: tuple[PageColumn, ...]) -> dict[str, str]:
-    """The text of each cell by field, as a table shows it; of GPUs their number alone."""
-    found = {name: " ".join(text.split()) for name, text in texts.items()}
-    if "num_gpus" in found:
-        found["num_gpus"] = cells.gpus(found["num_gpus"])[0]
-    if "fsdp_enabled" in found:
-        found["fsdp_size"] = found["fsdp_enabled"]
-    title = columns.title_of("sequence_length", header)
-    if title.casefold().startswith("packed") and "sequence_length" in found:
-        found["packed_sequence_length"] = found["sequence_length"]
-    return found
-
-
-def _of_half(text: str, half: int | None) -> str:
-    """The text of a cell without a field; of two numbers the one of this half of its row."""
-    both = cells.pair(text)
-    if half is None or both is None or any(parsed(one) is None for one in both):
-        return text
-    return both[half]
+    def _printed(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """The text of each cell by field, as a table shows it; of GPUs their number alone."""
+        found = {name: " ".join(text.split()) for name, text in texts.items()}
+        if "num_gpus" in found:
+            found["num_gpus"] = columns.gpus(found["num_gpus"])[0]
+        if "fsdp_enabled" in found:
+            found["fsdp_size"] = found["fsdp_enabled"]
+        title = columns.title_of("sequence_length", self.table.columns)
+        if title.casefold().startswith("packed") and "sequence_length" in found:
+            found["packed_sequence_length"] = found["sequence_length"]
+        return found
 
 
 def _model(printed: str) -> ModelName | Refusal:
-    """A model. What its brackets say of precision or task belongs in a column."""
+    """A model. What its brackets name of precision or task belongs in a column."""
     model = names.model(" ".join(printed.split()))
     if isinstance(model, Refusal) or catalog.named_model(printed):
         return model
@@ -253,7 +226,7 @@ def _system(texts: Mapping[str, str], above: str | None, option: str | None) -> 
         return names.system(above)
     # A B200 is in a DGX-B200 and, as part of a superchip, in a DGX-GB200.
     superchips = {word.casefold() for one in catalog.systems().values() for word in one.detect}
-    kind = cells.gpus(texts.get("num_gpus", ""))[1]
+    kind = columns.gpus(texts.get("num_gpus", ""))[1]
     if kind and f"G{kind}".casefold() not in superchips:
         return names.system_of_gpu(kind)
     return names.system(option) if option else _NO_SYSTEM

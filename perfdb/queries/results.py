@@ -208,8 +208,10 @@ def all_revisions() -> Rows:
         ingest_log.c.action == Action.REVISED,
     )
     of_case = ("framework", "qualifiers", "task", "variant", "precision", "num_gpus")
+    of_work = ("global_batch_size", "sequence_length")
     columns = (
-        *(results.c[name] for name in _OF_A_REVISION), *(cases.c[name] for name in of_case),
+        *(results.c[name] for name in _OF_A_REVISION),
+        *(cases.c[name] for name in (*of_case, *of_work)),
         _RELEASE, _SYSTEM, _MODEL, *_TITLES, *_SOURCE, runs.c.run_id, runs.c.recipe,
         runs.c.withdrawn, ingest_log.c.stated_reason, results.c.id.label("result_id"),
     )  # fmt: skip

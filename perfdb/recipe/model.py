@@ -79,7 +79,7 @@ class Recipe(CaseSettings):
     cases: tuple[Mapping[str, object], ...] = Field(
         (), description="Each gives the fields in which one case differs from the recipe."
     )
-    matrix: Mapping[str, list[object]] = Field(
+    matrix: Mapping[str, Annotated[list[object], Field(min_length=1)]] = Field(
         default_factory=dict, description="Field to list of values: a case for each combination."
     )
 

@@ -1,14 +1,13 @@
-"""The pages, their blocks and their downloads, made from the store before Sphinx reads them.
+"""The site as the store has it: its pages, what each is made from, and the files of its results.
 
-A page's blocks are kept as JSON behind the key of what they were made from: a build makes only the
-blocks of pages whose key, or whose files, have changed.
+The documents are written before Sphinx reads them. Each holds a directive that makes the blocks of
+its page when it is read; a document is read again when the key of what it shows has changed.
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -22,25 +21,22 @@ from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.site import build_cache, data, directives, downloads, files, pairs, series
-from perfdb.site.build_cache import BuildOptions
+from perfdb.site import data, files, pairs, series
 from perfdb.site.data import SiteData
-from perfdb.site.downloads import Keeper
-from perfdb.site.files import SiteLayout
-from perfdb.site.page import Block, Body, Page, key_of
+from perfdb.site.downloads import write_table
+from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
+from perfdb.site.page import Page, key_of
 from perfdb.site.pages import (
     audits,
+    catalog,
     changelog,
     changes,
-    home,
-    models,
-    recipes,
     releases,
     runs,
     scaling,
     sources,
-    systems,
 )
+from perfdb.site.pages.releases import ReleaseData
 
 LOGGER = logging.getLogger(__name__)
 
@@ -52,28 +48,91 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (
     changelog.pages,
     changelog.withdrawn_pages,
     runs.pages,
-    recipes.pages,
+    runs.recipe_pages,
     sources.pages,
-    models.pages,
-    systems.pages,
+    catalog.model_pages,
+    catalog.system_pages,
 )
 """The pages of each kind."""
+OVERVIEW: Final = "overview"
+"""What the landing page is made from."""
+RESULTS: Final = "results of "
+"""What pages written by hand are made from, in front of the name of a release's page."""
 
 
-def everything(layout: SiteLayout, options: BuildOptions) -> set[Path]:
-    """Make it; the files that there are now. Raises ExtensionError where that cannot be done."""
-    try:
-        url = store_url(options.address)
-        is_none_yet = options.address is None and is_missing(url)
-        found = SiteData() if is_none_yet else data.stored(url, _entries(options.accepted))
-        made = _written(layout, with_comparisons(found, hostnames=options.hostnames), url)
-        made.update(downloads.write_everything(layout.root, found.current))
-    except (PerfdbError, DBAPIError, FileExistsError) as error:
-        raise ExtensionError(f"perfdb.site: {error}") from error
-    if not found.results and not found.runs:
-        LOGGER.info("perfdb.site: %s holds no results yet", url.render_as_string())
-    LOGGER.info("perfdb.site: %d files from %s", len(made), url.render_as_string())
-    return made
+@dataclass
+class Site:
+    """The site of a store, which is read when something of it is first needed."""
+
+    layout: SiteLayout
+    options: BuildOptions
+
+    @cached_property
+    def url(self) -> URL:
+        """The address of the store."""
+        return store_url(self.options.address)
+
+    @cached_property
+    def data(self) -> SiteData:
+        """What the store has. Raises ExtensionError where it cannot be read."""
+        try:
+            if self.options.address is None and is_missing(self.url):
+                return with_comparisons(SiteData())
+            found = data.stored(self.url, _entries(self.options.accepted))
+        except (PerfdbError, DBAPIError) as error:
+            raise ExtensionError(f"perfdb.site: {error}") from error
+        return with_comparisons(found, hostnames=self.options.hostnames)
+
+    @cached_property
+    def pages(self) -> dict[str, Page]:
+        """The pages by their names."""
+        return {page.name: page for page in all_pages(self.data)}
+
+    @cached_property
+    def releases(self) -> dict[str, ReleaseData]:
+        """The releases by the names of their pages."""
+        return {one.document: one for one in releases.of_data(self.data)}
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """A hash of what each page is made from, by its name, OVERVIEW, or RESULTS and its name."""
+        known = self.data
+        of_runs = [(one.run, one.result) for one in known.runs]
+        overview = repr((known.results, known.pairs, known.audited, of_runs))
+        shown = {OVERVIEW: overview} | {f"{RESULTS}{k}": repr(v) for k, v in self.releases.items()}
+        return {name: key_of(page.body) for name, page in self.pages.items()} | {
+            name: hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+            for name, text in shown.items()
+        }
+
+    def write(self) -> set[Path]:
+        """Write the documents and the files they lead to; the files that there are now.
+
+        Raises ExtensionError where a page written by hand is in the way.
+        """
+        layout, found = self.layout, self.data
+        try:
+            kept = {files.write_page(layout.page(it.name), it.text) for it in self.pages.values()}
+        except FileExistsError as error:
+            raise ExtensionError(f"perfdb.site: {error}") from error
+        of_runs = [file for run in found.runs for file in run.files]
+        if of_runs:
+            with reading(self.url) as connection:
+                for file in of_runs:
+                    path = layout.run_file(file)
+                    kept.add(path)
+                    if not path.is_file() or path.stat().st_size != file.size_bytes:
+                        files.write(path, content(connection, file.sha256))
+        layout.remove_others(kept)
+        everything = layout.root / DOWNLOADS / EVERYTHING
+        if found.current:
+            kept.update(write_table(everything, found.current))
+        else:
+            for gone in everything.parent.glob(f"{EVERYTHING}.*"):
+                gone.unlink()
+        what = f"{len(kept)} files" if found.results or found.runs else "no results yet"
+        LOGGER.info("perfdb.site: %s from %s", what, self.url.render_as_string())
+        return kept
 
 
 def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
@@ -87,6 +146,12 @@ def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
     )
 
 
+def all_pages(found: SiteData) -> Iterator[Page]:
+    """Every page of the site that is made from the store."""
+    for pages in KINDS:
+        yield from pages(found)
+
+
 def _entries(accepted: Path | None) -> tuple[Entry, ...]:
     """The findings that are accepted. Raises InputError."""
     if accepted is None:
@@ -97,66 +162,3 @@ def _entries(accepted: Path | None) -> tuple[Entry, ...]:
             Diagnostic(str(accepted), "no such file", field="perfdb_acknowledged", remedy=remedy)
         )
     return review.entries(str(accepted), accepted.read_text(encoding="utf-8"))
-
-
-def _written(layout: SiteLayout, found: SiteData, url: URL) -> set[Path]:
-    kept = write_pages(layout, all_pages(found)) | directives.write_data(layout, found)
-    kept |= _write_blocks(layout, directives.OVERVIEW, partial(_overview, found))
-    run_files = [file for run in found.runs for file in run.files]
-    if run_files:
-        with reading(url) as connection:
-            kept |= files.write_run_files(layout, run_files, partial(content, connection))
-    files.remove_others(layout, kept)
-    return kept
-
-
-def all_pages(found: SiteData) -> Iterator[Page]:
-    """Every page of the site that is made from the store."""
-    for pages in KINDS:
-        yield from pages(found)
-
-
-def write_pages(layout: SiteLayout, pages: Iterable[Page]) -> set[Path]:
-    """Write the pages and their blocks; the files that they are now made of."""
-    kept: set[Path] = set()
-    for page in pages:
-        kept.add(files.write_page(layout.page(page.name), page.text))
-        kept |= _write_blocks(layout, page.name, page.body)
-    return kept
-
-
-def _overview(found: SiteData) -> list[Block]:
-    return [home.overview(found)]
-
-
-def _write_blocks(layout: SiteLayout, name: str, body: Body) -> set[Path]:
-    """Write the blocks of a page with their downloads, unless they are there; their files."""
-    path, key = layout.data(name), f"{build_cache.code()[:16]} {key_of(body)}"
-    known = _downloads_of(path) if _is_made_from(path, key) else None
-    if known is not None and all(_digest(layout.root / it) == known[it] for it in known):
-        return {path, *(layout.root / it for it in known)}
-    keeper = Keeper(layout, name)
-    kept = keeper.blocks(body())
-    digests = {it: _digest(layout.root / it) for it in keeper.files}
-    text = "\n".join([key, json.dumps(digests), json.dumps(kept, ensure_ascii=False)])
-    files.write(path, text.encode(errors="surrogatepass"))
-    return {path, *(layout.root / it for it in keeper.files)}
-
-
-def _is_made_from(path: Path, key: str) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.readline().rstrip(b"\n") == key.encode()
-
-
-def _downloads_of(path: Path) -> dict[str, str]:
-    """The files of the tables of a page, with the hashes of what was written."""
-    with path.open("rb") as file:
-        file.readline()
-        digests: dict[str, str] = json.loads(file.readline())
-    return digests
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -41,6 +41,8 @@ _ABSENT: Final = frozenset(
     {"", "-", "--", "–", "—", "−", "n/a", "na", "n.a.", "none", "null", "nan", "tbd"}
 )
 """What pages print where there is no value, in lower case."""
+_IDENTITY: Final = (*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS, "release", "container", "origin")
+"""What is printed of a result besides its figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +55,6 @@ class HtmlCell:
     content: str
     sort: float | str | None = None
     evidence: str = ""
-
-
-def cells(column: ShownColumn, results: Sequence[SiteResult]) -> list[HtmlCell]:
-    """The cells of a column; equal values share theirs."""
-    if column.kind in PRINTERS:
-        return [cell(column, result) for result in results]
-    made: dict[tuple[object, ...], HtmlCell] = {}
-    found = []
-    for result in results:
-        value = known(column, result)
-        key = (printed_text(column.fields, result), value, type(value))
-        if key not in made:
-            made[key] = cell(column, result)
-        found.append(made[key])
-    return found
 
 
 def cell(column: ShownColumn, result: SiteResult) -> HtmlCell:
@@ -84,28 +71,20 @@ def known(column: ShownColumn, result: SiteResult) -> object:
     return None
 
 
-def printed_text(fields: Sequence[str], result: SiteResult) -> str | None:
-    """What the page printed for the first of the fields that it has a column for."""
-    if not result.printed:
-        return None
-    names = (_PRINTED_AS.get(field, field) for field in fields)
-    return next((result.printed[name] for name in names if name in result.printed), None)
-
-
 def as_printed(column: ShownColumn, result: SiteResult) -> str | None:
     """What the page printed in this column, where that is still the result's value; else None."""
-    text, value = printed_text(column.fields, result), known(column, result)
+    names = [_PRINTED_AS.get(field, field) for field in column.fields]
+    text = next((result.printed[it] for it in names if it in result.printed), None)
+    value = known(column, result)
     if text is None or (column.ours and (column.kind in _NAMED or isinstance(value, bool))):
         return None
     if is_absent(text) or (column.ours and value is None and column.kind == "integer"):
         return units.UNKNOWN if value is None else None
     if value is not None and not _has_value(text, value):
         return None
-    if not column.ours:
-        return text
-    if column.kind == "percent" and isinstance(value, float) and "%" not in text:
+    if column.ours and column.kind == "percent" and isinstance(value, float) and "%" not in text:
         return units.percent(value, max(0, len(text.partition(".")[2]) - 2))
-    return units.regrouped(text)
+    return units.regrouped(text) if column.ours else text
 
 
 def printed_value(printed: Mapping[str, str], field: str, value: object) -> str | None:
@@ -186,41 +165,32 @@ def source_line(result: SiteResult) -> str:
     return f"{run}{result.source}{line}"
 
 
-def flag_mark(result: SiteResult) -> Markup:
-    """'⚑ 1 error', leading to what the audit found; empty where it objects to nothing."""
-    return _flag(
-        '<a class="perf-flag {{ flag.kind }}" href="{{ entry }}" title="found by the audit">'
-        '<span aria-hidden="true">⚑</span> {{ flag.counts }}</a>',
-        result,
-    )
+def flag_mark(result: SiteResult, *, sign: bool = False) -> Markup:
+    """'⚑ 1 error', leading to what the audit found; empty where it objects to nothing.
 
-
-def flag_sign(result: SiteResult) -> Markup:
-    """The sign alone, behind the name of a row: the style sheet has it, it is no part of a name."""
-    return _flag(
-        '<a class="perf-flag perf-sign {{ flag.kind }}" href="{{ entry }}" '
-        'title="{{ flag.counts }} found by the audit" '
-        'aria-label="{{ flag.counts }} found by the audit"></a>',
-        result,
-    )
-
-
-def _flag(source: str, result: SiteResult) -> Markup:
+    The `sign` alone is for the name of a row: the style sheet has it, it is no part of a name.
+    """
     if result.flag is None:
         return Markup("")
-    entry = addresses.audit_entry(result.framework, result.release, result.flag.anchor)
-    return render_text(source, flag=result.flag, entry=entry)
+    return render_text(
+        '<a class="perf-flag {{ "perf-sign " if sign }}{{ flag.kind }}" href="{{ entry }}" '
+        'title="{% if sign %}{{ flag.counts }} {% endif %}found by the audit"'
+        '{% if sign %} aria-label="{{ flag.counts }} found by the audit">{% else %}>'
+        '<span aria-hidden="true">⚑</span> {{ flag.counts }}{% endif %}</a>',
+        flag=result.flag,
+        entry=addresses.audit_entry(result.framework, result.release, result.flag.anchor),
+        sign=sign,
+    )
 
 
 def origin(result: SiteResult) -> Markup:
     """Measured or published, what the audit found, and the run or line that the figures are of."""
-    links = [flag_mark(result), *_origin_links(result)]
     return render_text(
         '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}'
         '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>'
         "{% endif %}",
         origin=str(result.origin),
-        links=joined(links, " "),
+        links=joined((flag_mark(result), *_origin_links(result)), " "),
         withheld=result.withheld_text,
     )
 
@@ -276,38 +246,23 @@ def outcome_badge(outcome: str) -> Markup:
 
 
 def is_shown(column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[SiteResult]) -> bool:
-    """Whether a table needs a column with these cells."""
+    """Whether a table needs a column with these cells.
+
+    One that is kept 'apart' is needed where two results differ in nothing else that was run.
+    """
     values = {cell.content for cell in made}
     if column.shown == "always":
         return True
     if column.shown == "filled":
         return values != {units.UNKNOWN}
-    return len(values) > 1 and (column.shown != "apart" or _tells_apart(column, made, results))
-
-
-def _tells_apart(
-    column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[SiteResult]
-) -> bool:
-    """Whether two results of a release differ in it and in nothing else that was run."""
+    if column.shown != "apart" or len(values) == 1:
+        return len(values) > 1
     others = [field for field in _IDENTITY if field not in column.fields]
     seen: dict[str, str] = {}
-    for one, shown in zip(results, made, strict=True):
-        key = repr([getattr(one, field) for field in others])
-        if seen.setdefault(key, shown.content) != shown.content:
-            return True
-    return False
-
-
-_IDENTITY: Final = (*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS, "release", "container", "origin")
-"""What is printed of a result besides its figures."""
-
-
-def same_in_all(made: Mapping[ShownColumn, Sequence[HtmlCell]]) -> Iterator[str]:
-    """'Precision: FP8': a line in place of a column with the same value in every row."""
-    for column, row in made.items():
-        values = {cell.content for cell in row}
-        if column.shown == "once" and len(values) == 1 and values != {units.UNKNOWN}:
-            yield f"{column.title}: {values.pop()}"
+    return any(
+        seen.setdefault(repr([getattr(one, it) for it in others]), shown.content) != shown.content
+        for one, shown in zip(results, made, strict=True)
+    )
 
 
 def _plain(column: ShownColumn, result: SiteResult) -> HtmlCell:
@@ -326,8 +281,11 @@ def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
     return _plain(column, result)
 
 
-def _task(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    return HtmlCell(as_printed(column, result) or titles.task(result.task))
+def _titled(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    """A task or a precision."""
+    title = titles.task if column.kind == "task" else titles.precision
+    text = as_printed(column, result) or title(getattr(result, column.fields[0]))
+    return HtmlCell(text or units.UNKNOWN)
 
 
 def _options(_: ShownColumn, result: SiteResult) -> HtmlCell:
@@ -341,21 +299,6 @@ def _extra(column: ShownColumn, result: SiteResult) -> HtmlCell:
     return HtmlCell(units.UNKNOWN if is_absent(text) else text)
 
 
-def _precision(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    text = as_printed(column, result) or titles.precision(result.precision)
-    return HtmlCell(text or units.UNKNOWN)
-
-
-def _model(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    name = as_printed(column, result) or titles.qualified(result.model_title, result.qualifiers)
-    return HtmlCell(link(name, addresses.of_model(result.model)), sort=name)
-
-
-def _system(_: ShownColumn, result: SiteResult) -> HtmlCell:
-    title = result.system_title
-    return HtmlCell(link(title, addresses.of_system(result.system)), sort=title)
-
-
 def _spread(column: ShownColumn, result: SiteResult) -> HtmlCell:
     low, high = result.step_time_p10_s, result.step_time_p90_s
     if low is None or high is None:
@@ -364,9 +307,22 @@ def _spread(column: ShownColumn, result: SiteResult) -> HtmlCell:
     return HtmlCell("–".join(ends), sort=low)
 
 
-def _run(_: ShownColumn, result: SiteResult) -> HtmlCell:
-    run_id = result.run_id or units.UNKNOWN
-    return HtmlCell(link(run_id, addresses.of_run(run_id)), sort=run_id)
+def _linked(column: ShownColumn, result: SiteResult) -> HtmlCell:
+    """The name of a model, system, run or recipe that leads to its page."""
+    match column.kind:
+        case "model":
+            own = titles.qualified(result.model_title, result.qualifiers)
+            text, document = as_printed(column, result) or own, addresses.of_model(result.model)
+        case "system":
+            text, document = result.system_title, addresses.of_system(result.system)
+        case "run":
+            text = result.run_id or units.UNKNOWN
+            document = addresses.of_run(text)
+        case _ if result.recipe is None:
+            return HtmlCell(units.UNKNOWN)
+        case _:
+            return HtmlCell(link(result.recipe, addresses.of_recipe(result.recipe)))
+    return HtmlCell(link(text, document), sort=text)
 
 
 def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
@@ -380,35 +336,22 @@ def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
     return HtmlCell(Markup('<a href="{}">{}</a>').format(tab, short_hash(title)), sort=title)
 
 
-def _recipe(_: ShownColumn, result: SiteResult) -> HtmlCell:
-    if result.recipe is None:
-        return HtmlCell(units.UNKNOWN)
-    return HtmlCell(link(result.recipe, addresses.of_recipe(result.recipe)))
-
-
-def _moment(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    value = known(column, result)
-    return HtmlCell(moment(value if isinstance(value, datetime) else None))
-
-
-Printer = Callable[[ShownColumn, SiteResult], HtmlCell]
-
-PRINTERS: Final[Mapping[Kind, Printer]] = {
+PRINTERS: Final[Mapping[Kind, Callable[[ShownColumn, SiteResult], HtmlCell]]] = {
     "figure": _figure,
     "percent": _figure,
-    "model": _model,
-    "precision": _precision,
-    "task": _task,
+    "model": _linked,
+    "system": _linked,
+    "run": _linked,
+    "recipe": _linked,
+    "precision": _titled,
+    "task": _titled,
     "extra": _extra,
     "options": _options,
     "spread": _spread,
     "outcome": lambda _, result: HtmlCell(outcome_badge(result.outcome)),
     "origin": lambda _, result: HtmlCell(origin(result), sort=str(result.origin)),
-    "run": _run,
     "log": _log,
     "release": _release,
-    "system": _system,
-    "recipe": _recipe,
-    "moment": _moment,
+    "moment": lambda _, result: HtmlCell(moment(result.started_at)),
 }
 """Kinds that take more than one value to print."""

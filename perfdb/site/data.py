@@ -23,7 +23,7 @@ from perfdb.log_text import ESCAPE, decoded
 from perfdb.messages import note_text
 from perfdb.queries import catalog, results, runs
 from perfdb.queries.catalog import row_versions
-from perfdb.record import Finding, Note, Result, Severity
+from perfdb.record import Finding, Result, Severity
 from perfdb.rundir import RunDir
 from perfdb.site import redaction
 
@@ -205,7 +205,7 @@ KINDS: Final = (*(severity.value for severity in Severity), "explained")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultRevision:
+class ResultRevision(Result):
     """The values of a result at one moment: `superseded_at` is None while it is current.
 
     `withdrawn` is why its run does not count; `stated_reason` is why somebody withdrew its page or
@@ -217,39 +217,8 @@ class ResultRevision:
     created_at: datetime
     superseded: bool
     superseded_at: datetime | None
-    framework: str
-    release: str | None
-    system: str
-    system_title: str
-    model: str
-    model_title: str
-    qualifiers: str
-    task: str
-    variant: str | None = None
-    precision: str | None
-    num_gpus: int
-    origin: str
-    source: str
-    source_sha256: str
-    source_line: int | None
-    run_id: str | None
-    recipe: str | None = None
     withdrawn: str | None = None
     stated_reason: str | None = None
-    outcome: str
-    withheld: Note | None
-    window: str | None = None
-    step_time_s: float | None
-    tokens_per_sec: float | None = None
-    tokens_per_sec_per_gpu: float | None
-    flops_convention: str | None = None
-    model_tflops_per_sec_per_gpu: float | None
-    mfu: float | None
-    peak_memory_bytes: int | None = None
-    raw: Mapping[str, str]
-    notes: tuple[Note, ...] = ()
-    printed: Mapping[str, str] = field(default_factory=dict)
-    result_id: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,23 +279,19 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
         row | {"build": build.get(row["release_id"], 0)}
         for row in _dicts(connection, results.current())
     ]
-    called = _printed_titles(rows)
-    plain = list(map(_maker(SiteResult), _relocated(rows, called)))
+    titles = _printed_titles(rows)
+    plain = list(map(_maker(SiteResult), _relocated(rows, titles)))
     audited = _audited(connection, plain, accepted)
     current = [_marked(result, audited.get(result.result_id)) for result in plain]
     by_id = {result.result_id: result for result in current}
+    revisions = _relocated(_dicts(connection, results.all_revisions()), titles)
     return SiteData(
         results=tuple(_shown(connection, current)),
         current=tuple(current),
         runs=tuple(_runs(connection, current)),
         sources=tuple(_sources(connection)),
         audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
-        revisions=tuple(
-            map(
-                _maker(ResultRevision),
-                _relocated(_dicts(connection, results.all_revisions()), called),
-            )
-        ),
+        revisions=tuple(map(_maker(ResultRevision), revisions)),
         rejections=tuple(
             replace(one, path=redaction.of_path(one.path))
             for one in _rows(connection, catalog.all_rejections(), Rejection)
@@ -346,22 +311,23 @@ def _printed_titles(rows: Iterable[StoredRow]) -> dict[object, str]:
     Without qualifiers, which follow the title wherever it is printed.
     """
     unknown = [row for row in rows if row["model"] not in catalogue.models()]
-    unknown.sort(key=lambda row: int(str(row["result_id"])), reverse=True)
-    printed = ((str(row["model"]), _printed_model(row)) for row in unknown)
-    titled = ((name, names.unqualified(text)) for name, text in printed)
-    return {name: title for name, title in titled if names.model(title) == names.ModelName(name)}
+    found = {}
+    for row in sorted(unknown, key=lambda row: int(str(row["result_id"])), reverse=True):
+        printed = row["printed"]
+        text = str(printed.get("model", "")) if isinstance(printed, Mapping) else ""
+        found[row["model"]] = names.unqualified(text)
+    return {
+        name: title
+        for name, title in found.items()
+        if names.model(title) == names.ModelName(str(name))
+    }
 
 
-def _printed_model(row: StoredRow) -> str:
-    printed = row["printed"]
-    return str(printed.get("model", "")) if isinstance(printed, Mapping) else ""
-
-
-def _relocated(rows: Iterable[StoredRow], called: Mapping[object, str]) -> Iterator[StoredRow]:
+def _relocated(rows: Iterable[StoredRow], titles: Mapping[object, str]) -> Iterator[StoredRow]:
     """Rows with these titles of models, and their sources without folders of a machine."""
     for row in rows:
         yield row | {
-            "model_title": called.get(row["model"], row["model_title"]),
+            "model_title": titles.get(row["model"], row["model_title"]),
             "notes": tuple(row["notes"]) if isinstance(row["notes"], list) else row["notes"],
             "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
         }
@@ -371,32 +337,26 @@ def _audited(
     connection: Connection, plain: Iterable[SiteResult], accepted: Sequence[Entry]
 ) -> dict[int, Audited]:
     """The results that have findings, by their number in the store."""
-    stored_findings = [
-        Finding.model_validate(row) for row in _dicts(connection, results.current_findings())
-    ]
-    found = grouped(explained(stored_findings, accepted), lambda one: one.result_id)
+    stored_findings = map(Finding.model_validate, _dicts(connection, results.current_findings()))
+    found = grouped(explained(list(stored_findings), accepted), lambda one: one.result_id)
     keys = dict(iter(connection.execute(results.current_keys())))
-    return {
-        one.result_id: Audited(
-            result=one,
-            anchor=f"result-{keys[one.result_id][:12]}",
-            findings=tuple(
-                sorted(ordered(found[one.result_id]), key=lambda it: KINDS.index(it.kind))
-            ),
-        )
-        for one in plain
-        if one.result_id in found
-    }
+    made = {}
+    for one in plain:
+        if one.result_id in found:
+            ranked = sorted(ordered(found[one.result_id]), key=lambda it: KINDS.index(it.kind))
+            anchor = f"result-{keys[one.result_id][:12]}"
+            made[one.result_id] = Audited(result=one, anchor=anchor, findings=tuple(ranked))
+    return made
 
 
 def _marked(result: SiteResult, audited: Audited | None) -> SiteResult:
     """A result with what the audit found."""
     if audited is None:
         return result
-    rules = {f"{it.rule} ({it.severity.value})" for it in audited.findings}
+    rules = sorted({f"{it.rule} ({it.severity.value})" for it in audited.findings})
     flag = audited.flag
     is_wrong = flag is not None and flag.kind == Severity.ERROR
-    return replace(result, flag=flag, findings=", ".join(sorted(rules)), has_open_errors=is_wrong)
+    return replace(result, flag=flag, findings=", ".join(rules), has_open_errors=is_wrong)
 
 
 def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[SiteResult]:
@@ -404,11 +364,9 @@ def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Si
     numbers = {key: counted for key, *counted in connection.execute(results.printed())}
     for one in current:
         if counted := numbers.get(one.result_id):
-            num_results, num_finished = counted
+            every, finished = counted
             is_one = counted == [1, 1]
-            yield (
-                one if is_one else replace(one, num_results=num_results, num_finished=num_finished)
-            )
+            yield one if is_one else replace(one, num_results=every, num_finished=finished)
 
 
 def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[RunData]:
@@ -422,20 +380,16 @@ def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Run
             steps=tuple(_rows(connection, runs.steps_of(run.run_id), RunStep)),
             files=tuple(files.get(run.run_id, ())),
         )
-        recipe, lines = page.recipe_file, _lines(connection, page.measured_file)
+        recipe, measured = page.recipe_file, page.measured_file
+        lines: list[bytes] = []
+        if measured is not None and measured.size_bytes <= MOST_LISTED_BYTES:
+            lines = content(connection, measured.sha256).split(b"\n")
         numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
         yield replace(
             page,
             recipe_text=_text(content(connection, recipe.sha256)) if recipe else None,
             lines={it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
         )
-
-
-def _lines(connection: Connection, file: RunFile | None) -> list[bytes]:
-    """The lines of a small file; none of a large one."""
-    if file is None or file.size_bytes > MOST_LISTED_BYTES:
-        return []
-    return content(connection, file.sha256).split(b"\n")
 
 
 def _text(data: bytes) -> str:

@@ -1,11 +1,8 @@
 """The directives: each puts the blocks of a page, or a table of the code, into its document."""
 
-import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, get_args
 from urllib.parse import quote
@@ -14,98 +11,87 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from markupsafe import Markup
-from pydantic import TypeAdapter
 from sphinx import addnodes
-from sphinx.builders import Builder
 from sphinx.domains.std import Glossary
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.osutil import relative_uri
 
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.errors import suggestion
 from perfdb.site import addresses, columns, page
 from perfdb.site.addresses import UNATTRIBUTED, result_row, slug
+from perfdb.site.build import OVERVIEW, RESULTS, Site
 from perfdb.site.columns import TERMS
-from perfdb.site.data import SiteData, SiteResult
-from perfdb.site.downloads import FORMAT_TITLES, Keeper, Stored, blocks_of
-from perfdb.site.files import DOWNLOADS, EVERYTHING, PUBLISHED, SiteLayout, write
-from perfdb.site.grouping import (
-    Grouping,
-    ReleaseName,
-    by_name,
-    release_title,
-    section_title,
-    sections,
+from perfdb.site.data import SiteResult
+from perfdb.site.downloads import FORMAT_TITLES, write_download
+from perfdb.site.files import DOWNLOADS, EVERYTHING, PUBLISHED
+from perfdb.site.grouping import Grouping, by_name, release_title, section_title, sections
+from perfdb.site.page import (
+    AllDownloads,
+    Block,
+    Code,
+    Download,
+    FileLinks,
+    IndexEntry,
+    Section,
+    StructuredBlock,
+    Tab,
+    Tabs,
+    offered,
 )
-from perfdb.site.page import Block, Tab, Tabs, offered
-from perfdb.site.pages import releases
-from perfdb.site.pages.releases import ReleaseData
-from perfdb.site.templates import made_block, made_html, paragraph, render_text, resolved
+from perfdb.site.pages import home, releases
+from perfdb.site.templates import FILE_SCHEME, KEYS, made_html, paragraph, render_text
+
+NO_RESULTS: Final = (
+    "There are no results yet of {}. They appear here when they are read into the store and the "
+    "site is built again."
+)
 
 
 class SiteDirective(SphinxDirective):
-    """Blocks of a page as nodes. `builder` is that of the build that goes on."""
+    """Blocks of a page as nodes. `site` is that of the build that goes on."""
 
-    builder: ClassVar[Builder]
+    site: ClassVar[Site]
 
-    @property
-    def layout(self) -> SiteLayout:
-        """Where the files of the build are."""
-        return SiteLayout(Path(self.env.srcdir))
-
-    def html(self, html: str, names: Iterable[str] = ()) -> made_block:
-        """HTML as a node of this document, with its links to others."""
-        docname = self.env.docname
-        address = self.builder.get_relative_uri
-        return made_html(resolved(html, lambda name: address(docname, name)), names)
-
-    def stored(self, name: str) -> list[nodes.Node]:
-        """The blocks that the build has made; this document depends on them from now on."""
-        path = self.layout.data(name)
-        self.env.note_dependency(str(path))
-        if not path.is_file():
-            raise self.error(f"{self.name}: the store has nothing for {name!r}")
-        return self.as_nodes(blocks_of(path))
+    def note_key(self, name: str) -> None:
+        """Have this document read again when a part of the site changes (`Site.keys`)."""
+        known = self.env.metadata[self.env.docname].setdefault(KEYS, {})
+        known[name] = self.site.keys.get(name, "")
 
     def made(self, blocks: Iterable[Block]) -> list[nodes.Node]:
-        """Blocks that were made just now, for a page written by hand."""
-        keeper = Keeper(self.layout, self.env.docname)
-        taken = set(map(Path, self.env.dependencies.get(self.env.docname, ())))
-        stored = keeper.blocks(blocks, taken)
-        return self.as_nodes(json.loads(json.dumps(stored)))
-
-    def as_nodes(self, blocks: Iterable[Stored]) -> list[nodes.Node]:
         """Blocks as nodes of this document."""
-        return [node for block in blocks for node in self._nodes(block)]
+        return [
+            made_html(block) if isinstance(block, Markup) else self._node(block)
+            for block in blocks
+            if block
+        ]
 
-    def _nodes(self, block: Stored) -> Iterator[nodes.Node]:
+    def _node(self, block: StructuredBlock) -> nodes.Node:
         match block:
-            case {"html": str(html)}:
-                yield self.html(html)
-            case {"section": str(title), "blocks": list(blocks)}:
-                yield self._section(title, blocks)
-            case {"tabs": list(tabs), "group": str(group)}:
-                yield self._tab_set(tabs, group)
-            case {"downloads": list(paths), "models": list(models)}:
-                yield self.html(self.download_links(paths), models)
-            case _:
-                yield from self._leaves(block)
+            case Section(title, blocks):
+                node: nodes.Node = self._section(title, blocks)
+            case Tabs(group, tabs):
+                node = self._tab_set(tabs, group)
+            case Download(results):
+                node = self._download(block.name, results)
+            case Code(text, language):
+                node = nodes.literal_block(text, text, language=language, force=True)
+            case FileLinks():
+                node = self._files(block)
+            case IndexEntry(words):
+                node = addnodes.index(entries=[("single", words, "", "main", None)])
+            case AllDownloads():
+                node = self.all_downloads()
+        return node
 
-    def _leaves(self, block: Stored) -> Iterator[nodes.Node]:
-        match block:
-            case {"code": str(text), "language": str(language)}:
-                yield nodes.literal_block(text, text, language=language, force=True)
-            case {"files": list(listed), "before": str(before), "after": str(after)}:
-                yield _files(listed, before, after)
-            case {"everything": True}:
-                yield from self.all_downloads()
-            case {"entry": str(words)}:
-                yield addnodes.index(entries=[("single", words, "", "main", None)])
-            case _:
-                raise self.error(f"{self.name}: {block!r} is no block")
+    def _download(self, name: str, results: Sequence[SiteResult]) -> nodes.Node:
+        """The files of a table; the search finds it by the titles of its models, too."""
+        folder = Path(self.env.srcdir, DOWNLOADS, self.env.docname)
+        taken = set(map(str, self.env.dependencies.get(self.env.docname, ())))
+        paths = write_download(folder, name, results, taken)
+        return made_html(self._links(paths), dict.fromkeys(it.model_title for it in results))
 
-    def _section(self, title: str, blocks: Sequence[Stored]) -> nodes.section:
+    def _section(self, title: str, blocks: Iterable[Block]) -> nodes.section:
         section = nodes.section("", nodes.title(title, title), names=[title.lower()])
         self.state.document.note_implicit_target(section, section)
         # the anchor that MyST has for a heading, where that of docutils is another
@@ -113,45 +99,59 @@ class SiteDirective(SphinxDirective):
         if anchor and anchor not in self.state.document.ids:
             self.state.document.ids[anchor] = section
             section["ids"].append(anchor)
-        section += self.as_nodes(blocks)
+        section += self.made(blocks)
         return section
 
-    def _tab_set(self, tabs: Sequence[Mapping[str, object]], group: str) -> nodes.container:
+    def _tab_set(self, tabs: Iterable[Tab], group: str) -> nodes.container:
         """A tab for each; they share a group, so that choosing one chooses it everywhere."""
         tab_set = _component("tab-set")
         for tab in tabs:
-            title, blocks = str(tab["title"]), tab["blocks"]
-            label = nodes.rubric(title, title, classes=["sd-tab-label"])
-            label["sync_id"], label["sync_group"] = slug(str(tab["name"])), group
-            content = _component("tab-content")
-            assert isinstance(blocks, list)
-            content += self.as_nodes(blocks)
-            item = _component("tab-item")
+            label = nodes.rubric(tab.title, tab.title, classes=["sd-tab-label"])
+            label["sync_id"], label["sync_group"] = slug(tab.name), group
+            content, item = _component("tab-content"), _component("tab-item")
+            content += self.made(tab.blocks)
             item += [label, content]
             tab_set += item
         return tab_set
 
-    def all_downloads(self) -> list[nodes.Node]:
-        """Links to the files of all results."""
-        root = Path(self.env.srcdir)
-        made = sorted((root / DOWNLOADS).glob(f"{EVERYTHING}.*"))
-        if not made:
-            self.env.note_dependency(str(root / DOWNLOADS / EVERYTHING))
-            return [self.html(page.no_data())]
-        paths = [path.relative_to(root).as_posix() for path in made]
-        return [self.html(self.download_links(paths, "all data"))]
+    def _files(self, block: FileLinks) -> nodes.Node:
+        """Files of a run to download: one in a sentence, or a list with their sizes."""
+        layout = self.site.layout
+        links = [
+            addnodes.download_reference(
+                "", "", nodes.literal(text=file.name),
+                reftarget=f"/{layout.run_file(file).relative_to(layout.root).as_posix()}",
+            )
+            for file in block.files
+        ]  # fmt: skip
+        if block.before:
+            return nodes.paragraph(
+                "", "", nodes.Text(block.before), *links, nodes.Text(block.after)
+            )
+        items = nodes.bullet_list()
+        for file, link in zip(block.files, links, strict=True):
+            size = nodes.Text(f" {file.size_bytes:,} bytes")
+            items += nodes.list_item("", nodes.paragraph("", "", link, size))
+        return items
 
-    def download_links(self, paths: Iterable[str], what: str = "") -> Markup:
+    def all_downloads(self) -> nodes.Node:
+        """Links to the files of all results."""
+        folder = Path(self.env.srcdir, DOWNLOADS)
+        made = sorted(folder.glob(f"{EVERYTHING}.*"))
+        if not made:
+            self.env.note_dependency(str(folder / EVERYTHING))
+            return made_html(page.no_data())
+        return made_html(self._links(made, "all data"))
+
+    def _links(self, paths: Iterable[Path], what: str = "") -> Markup:
         """Links to files of tables; this document depends on them from now on."""
-        here = self.builder.get_target_uri(self.env.docname)
         links = []
         for path in paths:
-            self.env.note_dependency(str(Path(self.env.srcdir, path)))
-            name = f"{PUBLISHED}/{path.removeprefix(f'{DOWNLOADS}/')}"
-            title = FORMAT_TITLES[path.rpartition(".")[2]]
-            links.append((title, relative_uri(here, quote(name))))
+            self.env.note_dependency(str(path))
+            name = path.relative_to(Path(self.env.srcdir, DOWNLOADS)).as_posix()
+            address = f"{FILE_SCHEME}{quote(f'{PUBLISHED}/{name}')}"
+            links.append((FORMAT_TITLES[path.suffix[1:]], address))
         known = addresses.DICTIONARY in self.env.found_docs
-        is_elsewhere = known and self.env.docname != addresses.DICTIONARY
         return render_text(
             '<p class="perf-downloads">Download {{ what }}'
             "{% for title, path in links %}{% if not loop.first %} · {% endif %}"
@@ -159,17 +159,9 @@ class SiteDirective(SphinxDirective):
             "{% if known %} · {{ link('what the columns mean', dictionary) }}{% endif %}</p>\n",
             what=f"{what}: " if what else "",
             links=links,
-            known=is_elsewhere,
+            known=known and self.env.docname != addresses.DICTIONARY,
             dictionary=addresses.DICTIONARY,
         )
-
-
-class PageDirective(SiteDirective):
-    """Everything on a page that is made from the store."""
-
-    def run(self) -> list[nodes.Node]:
-        """The blocks that the build has made of this page."""
-        return self.stored(self.env.docname)
 
 
 def _component(name: str) -> nodes.container:
@@ -177,177 +169,98 @@ def _component(name: str) -> nodes.container:
     return nodes.container(is_div=True, design_component=name, classes=[f"sd-{name}"])
 
 
-def _files(listed: Sequence[Mapping[str, object]], before: str, after: str) -> nodes.Node:
-    """Files of a run to download: one in a sentence, or a list with their sizes."""
-    links = [
-        addnodes.download_reference(
-            "", "", nodes.literal(text=str(file["name"])), reftarget=f"/{file['path']}"
-        )
-        for file in listed
-    ]
-    if before:
-        return nodes.paragraph("", "", nodes.Text(before), *links, nodes.Text(after))
-    items = nodes.bullet_list()
-    for file, link in zip(listed, links, strict=True):
-        size = nodes.Text(f" {file['size']:,} bytes")
-        items += nodes.list_item("", nodes.paragraph("", "", link, size))
-    return items
+class PageDirective(SiteDirective):
+    """Everything on a page that is made from the store."""
+
+    def run(self) -> list[nodes.Node]:
+        """The blocks of the page of this document's name."""
+        name = self.env.docname
+        self.note_key(name)
+        if name not in self.site.pages:
+            raise self.error(f"{self.name}: the store has nothing for {name!r}")
+        return self.made(self.site.pages[name].body())
 
 
-OPTIONS: Final = ("framework", "release", "task", "system", "group-by", "profile")
-GROUPINGS: Final[Sequence[Grouping]] = get_args(Grouping)
-INDEX: Final = "declared/index"
-OVERVIEW: Final = "declared/overview"
+class OverviewDirective(SiteDirective):
+    """The newest releases and headline numbers."""
 
-
-@dataclass(frozen=True)
-class ReleaseIndex:
-    """Which releases and systems there are: a page that waits for one is read anew by it."""
-
-    names: tuple[ReleaseName, ...] = ()
-    systems: tuple[str, ...] = ()
-
-
-@cache
-def _adapters() -> tuple[TypeAdapter[ReleaseIndex], TypeAdapter[ReleaseData]]:
-    return TypeAdapter(ReleaseIndex), TypeAdapter(ReleaseData)
-
-
-def write_data(layout: SiteLayout, data: SiteData) -> set[Path]:
-    """Write what directives of pages written by hand read: the results of each release."""
-    index, of_release = _adapters()
-    made = releases.of_data(data)
-    names = tuple((one.framework, one.release) for one in made)
-    systems = tuple(sorted({result.system for result in data.results}))
-    kept = {write(layout.data(INDEX), index.dump_json(ReleaseIndex(names, systems)))}
-    for one in made:
-        kept.add(write(_path(layout, one.document), of_release.dump_json(one, warnings=False)))
-    return kept
-
-
-def _path(layout: SiteLayout, document: str) -> Path:
-    return layout.data(f"declared/{document}")
-
-
-@dataclass(frozen=True)
-class Declared:
-    """Which results a page declares, and how it shows them. None: all, or as the release does."""
-
-    framework: str
-    release: str | None
-    task: str | None = None
-    system: str | None = None
-    group_by: Grouping | None = None
-    profile: str | None = None
-    seen: Counter[str] = field(default_factory=Counter)
-    """How often the page has each row."""
-
-    def chosen(self, results: Iterable[SiteResult]) -> list[SiteResult]:
-        """The declared ones of a release's results."""
-        return [
-            one
-            for one in results
-            if self.task in (None, one.task) and self.system in (None, one.system)
-        ]
-
-    @property
-    def title(self) -> str:
-        """'NeMo Framework 25.07, Fine-tuning (LoRA), DGX-H100'."""
-        known = (
-            release_title(self.framework, self.release),
-            section_title(self.task) if self.task else None,
-            titles.system(self.system) if self.system else None,
-        )
-        return ", ".join(filter(None, known))
-
-    def table(self, label: str, results: Sequence[SiteResult]) -> list[Block]:
-        """A table with the columns that are declared, or those that the release prints."""
-        own = columns.of_results(results)
-        profile = columns.NAMED[self.profile] if self.profile else own
-        if self.group_by == "model":
-            profile = columns.by_system(profile)
-        ids = list(map(self._anchor, map(result_row, results)))
-        return offered(f"{label} results", results, profile, ids)
-
-    def tabs(self, label: str, results: Sequence[SiteResult]) -> Tabs:
-        """A tab for each system or model."""
-        group_by = self.group_by or "system"
-        tabs = [
-            Tab(it.name, it.title, self.table(f"{label}, {it.title}", it.results))
-            for it in by_name(results, group_by)
-        ]
-        return Tabs(group_by, tabs)
-
-    def _anchor(self, row: str) -> str:
-        """The anchor of a row on this page: as everywhere, but for one that it has already."""
-        self.seen[row] += 1
-        return row if self.seen[row] == 1 else f"{row}-{self.seen[row]}"
+    def run(self) -> list[nodes.Node]:
+        """Counts and cards, or how to get data."""
+        self.note_key(OVERVIEW)
+        return self.made([home.overview(self.site.data)])
 
 
 class DeclaredDirective(SiteDirective):
     """Results of a release that a page written by hand declares."""
 
-    option_spec: ClassVar = dict.fromkeys(OPTIONS, directives.unchanged_required)
+    option_spec: ClassVar = dict.fromkeys(
+        ("framework", "release", "task", "system", "group-by", "profile"),
+        directives.unchanged_required,
+    )
 
     def run(self) -> list[nodes.Node]:
         """The results, or that there are none yet."""
-        declared = self._declared()
-        release = self._release(declared)
-        results = declared.chosen(release.results if release else ())
-        if results:
-            return self.made(self.blocks(declared, results))
-        text = (
-            f"There are no results yet of {declared.title}. They appear here when they are read "
-            "into the store and the site is built again."
-        )
-        return self.made([paragraph(text, "perf-empty")])
-
-    def blocks(self, declared: Declared, results: Sequence[SiteResult]) -> list[Block]:
-        """The results as blocks."""
-        raise NotImplementedError
-
-    def _release(self, declared: Declared) -> ReleaseData | None:
-        """The declared release; None where the store has no such release."""
-        if (declared.framework, declared.release) not in self._index().names:
-            return None
-        document = addresses.of_release(declared.framework, declared.release)
-        _, of_release = _adapters()
-        return of_release.validate_json(self._read(_path(self.layout, document)))
-
-    def _index(self) -> ReleaseIndex:
-        index, _ = _adapters()
-        return index.validate_json(self._read(self.layout.data(INDEX)))
-
-    def _read(self, path: Path) -> bytes:
-        """A file that this document depends on from now on."""
-        self.env.note_dependency(str(path))
-        return path.read_bytes()
-
-    def _declared(self) -> Declared:
         if problems := self._problems():
             raise self.error(f"{self.name}: {'; '.join(problems)}")
-        release = self.options["release"]
+        framework, stated = self.options["framework"], self.options["release"]
+        version = None if stated == UNATTRIBUTED else stated
+        document = addresses.of_release(framework, version)
+        self.note_key(f"{RESULTS}{document}")
+        task, system = self.options.get("task"), self.options.get("system")
+        release = self.site.releases.get(document)
+        results = [
+            one
+            for one in (release.results if release else ())
+            if task in (None, one.task) and system in (None, one.system)
+        ]
+        title = ", ".join([
+            release_title(framework, version),
+            *([section_title(task)] if task else []),
+            *([titles.system(system)] if system else []),
+        ])  # fmt: skip
+        if release is None or not results:
+            return self.made([paragraph(NO_RESULTS.format(title), "perf-empty")])
+        if self.name == "perfdb-release-page":
+            parts = [Section(it.title, self.tabs(it.title, it.results)) for it in sections(results)]
+            return self.made([releases.head(release), *parts])
+        blocks = self.tabs if "group-by" in self.options else self.table
+        return self.made(blocks(title, results))
+
+    def tabs(self, label: str, results: Sequence[SiteResult]) -> list[Block]:
+        """A tab for each system or model."""
+        group_by: Grouping = "model" if self.options.get("group-by") == "model" else "system"
+        tabs = [
+            Tab(it.name, it.title, self.table(f"{label}, {it.title}", it.results))
+            for it in by_name(results, group_by)
+        ]
+        return [Tabs(group_by, tabs)]
+
+    def table(self, label: str, results: Sequence[SiteResult]) -> list[Block]:
+        """A table with the columns that are declared, or those that the release prints.
+
+        The anchors of its rows are those of the release's page, but for rows that this page has
+        already.
+        """
+        named = self.options.get("profile")
+        profile = columns.NAMED[named] if named else columns.of_results(results)
+        if self.options.get("group-by") == "model":
+            profile = columns.by_system(profile)
         seen = self.env.temp_data.setdefault("perfdb-rows", Counter())
         assert isinstance(seen, Counter)
-        return Declared(
-            framework=self.options["framework"],
-            release=None if release == UNATTRIBUTED else release,
-            task=self.options.get("task"),
-            system=self.options.get("system"),
-            group_by=next((one for one in GROUPINGS if one == self.options.get("group-by")), None),
-            profile=self.options.get("profile"),
-            seen=seen,
-        )
+        ids = []
+        for row in map(result_row, results):
+            seen[row] += 1
+            ids.append(row if seen[row] == 1 else f"{row}-{seen[row]}")
+        return offered(f"{label} results", results, profile, ids)
 
     def _problems(self) -> list[str]:
         """Everything that is wrong with the options."""
-        known = self._index()
-        frameworks = {*titles.FRAMEWORKS, *(framework for framework, _ in known.names)}
+        known = self.site.data.results
         allowed: dict[str, Collection[str]] = {
-            "framework": sorted(frameworks),
+            "framework": sorted({*titles.FRAMEWORKS, *(one.framework for one in known)}),
             "task": list(titles.TASKS),
-            "system": sorted({*catalog.systems(), *known.systems}),
-            "group-by": GROUPINGS,
+            "system": sorted({*catalog.systems(), *(one.system for one in known)}),
+            "group-by": get_args(Grouping),
             "profile": list(columns.NAMED),
         }
         missing = [name for name in ("framework", "release") if name not in self.options]
@@ -360,51 +273,12 @@ class DeclaredDirective(SiteDirective):
         return [*(f":{name}: is missing" for name in missing), *wrong]
 
 
-class TableDirective(DeclaredDirective):
-    """A table of a release's results, or a tab for each system or model."""
-
-    def blocks(self, declared: Declared, results: Sequence[SiteResult]) -> list[Block]:
-        """The table, or the tabs."""
-        if declared.group_by is None:
-            return declared.table(declared.title, results)
-        return [declared.tabs(declared.title, results)]
-
-
-class ReleasePageDirective(DeclaredDirective):
-    """All of a release: what its labels mean, and a section of tabs for each task."""
-
-    def blocks(self, declared: Declared, results: Sequence[SiteResult]) -> list[Block]:
-        """The head and the sections."""
-        made: list[Block] = [
-            page.Section(part.title, [declared.tabs(part.title, part.results)])
-            for part in sections(results)
-        ]
-        release = self._release(declared)
-        return [*([releases.head(release)] if release else []), *made]
-
-
-class OverviewDirective(SiteDirective):
-    """The newest releases and headline numbers."""
-
-    def run(self) -> list[nodes.Node]:
-        """Counts and cards, or how to get data."""
-        return self.stored(OVERVIEW)
-
-
-class NoDataDirective(SiteDirective):
-    """What a page of results shows while there are none."""
-
-    def run(self) -> list[nodes.Node]:
-        """How to get some."""
-        return self.made([page.no_data()])
-
-
 class DownloadsDirective(SiteDirective):
     """The files of all results."""
 
     def run(self) -> list[nodes.Node]:
         """Links to those that there are."""
-        return self.all_downloads()
+        return [self.all_downloads()]
 
 
 class ReferenceDirective(SiteDirective):
@@ -442,11 +316,10 @@ class GlossaryDirective(Glossary):
 DIRECTIVES: Final = {
     "perfdb-downloads": DownloadsDirective,
     "perfdb-glossary": GlossaryDirective,
-    "perfdb-no-data": NoDataDirective,
     "perfdb-overview": OverviewDirective,
     "perfdb-page": PageDirective,
     "perfdb-reference": ReferenceDirective,
-    "perfdb-release-page": ReleasePageDirective,
-    "perfdb-table": TableDirective,
+    "perfdb-release-page": DeclaredDirective,
+    "perfdb-table": DeclaredDirective,
 }
-"""Every directive by the name that pages call it."""
+"""Every directive by its name on pages."""

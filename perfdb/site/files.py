@@ -1,34 +1,76 @@
-"""The files that a build writes next to the documents, and those that it removes again.
+"""The files of a build: where they are, which of them are stale, and what they were made from.
 
-Nothing is written that has the same content already, so that a build only redoes what has changed.
+Nothing is written that has the same content already, so that Sphinx redoes only what has changed.
+This module loads nothing of the store: a build with nothing to do needs no more than it.
 """
 
 import filecmp
+import hashlib
+import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable
+import sys
+import time
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
+import perfdb
 from perfdb.site.addresses import FOLDERS, slug
 
 if TYPE_CHECKING:
     from perfdb.site.data import RunFile
 
 GENERATED: Final = "_generated/perfdb"
-"""The folder, inside the documents, of what is no document; it is ours alone."""
+"""The folder, inside the documents, for what is no document; it is ours alone."""
 DOWNLOADS: Final = "_generated/perfdb-data"
-"""The folder, inside the documents, of the files of tables; a document's are in one of its name."""
+"""The folder, inside the documents, of the files of tables: a folder for each document."""
 PUBLISHED: Final = "_data"
-"""Where the files of tables are in the site."""
+"""The folder of the files of tables in the site."""
 EVERYTHING: Final = "results"
 """The name of the file of all results."""
 MARK: Final = "# Made by perfdb.site from the store; what is changed here is lost."
-"""On the second line of every page that is made, and of none that is written."""
+"""On the second line of every page that is made, and of no other."""
 DECLARING: Final = ("{perfdb-release-page}", "{perfdb-table}")
-"""What a page written by hand has in it that takes the place of one that is made."""
+"""What a page written by hand has in it when it takes the place of one that is made."""
+
+_SQLITE: Final = "sqlite:///"
+_SETTLED_NS: Final = 2_000_000_000
+"""A file that was written a moment ago may be written again without looking younger: file systems
+keep times in steps of up to two seconds."""
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What a build is made from.
+
+    `address` names the store; None is perfdb.sqlite here, which need not exist yet. `accepted` is
+    the file of accepted findings. With `hostnames`, pages of runs name the machine.
+    """
+
+    address: str | None
+    accepted: Path | None
+    hostnames: bool = False
+
+    def key(self) -> str | None:
+        """The same for as long as a build would make the same; None where that is not known."""
+        address = self.address or ""
+        if address.startswith(_SQLITE):
+            store = state_of_file(Path(unquote(address.removeprefix(_SQLITE))))
+        elif "://" not in address:
+            store = state_of_file(Path(address))
+        else:  # nothing that speaks to a server is loaded for a file
+            from perfdb.site import data  # noqa: PLC0415
+
+            store = data.state(address)
+        path = self.accepted
+        accepted = path.read_text() if path and path.is_file() else None
+        known = (address, store, (str(path), accepted), self.hostnames, code())
+        return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -41,34 +83,25 @@ class SiteLayout:
         """The MyST text of a document."""
         return self.root / f"{name}.md"
 
-    def data(self, name: str) -> Path:
-        """The blocks of a document."""
-        return self.root / GENERATED / "data" / f"{name}.json"
-
     def run_file(self, file: "RunFile") -> Path:
-        """A file of a run, to be downloaded; the same bytes are kept once for each name."""
+        """A file of a run; the same bytes are kept once for each name."""
         name = slug(Path(file.name).name)
         return self.root / GENERATED / "files" / file.sha256[:16] / name
 
-    def downloads(self, name: str) -> Path:
-        """The folder of the files of a document's tables."""
-        return self.root / DOWNLOADS / name
-
     @property
     def done(self) -> Path:
-        """What the last build was made from."""
+        """The note of what the last build was made from."""
         return self.root / GENERATED / "done.json"
 
-    def pages(self) -> list[str]:
-        """Every page where pages are made, whoever wrote it."""
-        found = (page for folder in FOLDERS for page in (self.root / folder).rglob("*.md"))
-        return sorted(page.relative_to(self.root).as_posix() for page in found)
-
-    def made(self) -> list[Path]:
-        """Every file that an earlier build has made."""
-        generated = (self.root / GENERATED).rglob("*")
-        pages = (self.root / page for page in self.pages())
-        return [*(file for file in generated if file.is_file()), *filter(is_made, pages)]
+    def remove_others(self, kept: Collection[Path]) -> None:
+        """Remove what an earlier build has made and this one has not."""
+        pages = (page for folder in FOLDERS for page in (self.root / folder).rglob("*.md"))
+        files = (path for path in (self.root / GENERATED).rglob("*") if path.is_file())
+        for path in (*filter(is_made, pages), *files):
+            if path not in kept:
+                path.unlink()
+        for folder in (*FOLDERS, GENERATED):
+            prune(self.root / folder)
 
 
 def is_made(page: Path) -> bool:
@@ -100,28 +133,6 @@ def write_page(path: Path, text: str) -> Path:
     )
 
 
-def write_run_files(
-    layout: SiteLayout, files: "Iterable[RunFile]", content: Callable[[str], bytes]
-) -> set[Path]:
-    """Write the files of runs that are not there yet. A name holds the hash of its bytes."""
-    kept: set[Path] = set()
-    for file in files:
-        path = layout.run_file(file)
-        kept.add(path)
-        if not path.is_file() or path.stat().st_size != file.size_bytes:
-            write(path, content(file.sha256))
-    return kept
-
-
-def remove_others(layout: SiteLayout, kept: Collection[Path]) -> None:
-    """Remove what an earlier build has made and this one has not."""
-    for path in layout.made():
-        if path not in kept:
-            path.unlink()
-    for folder in (*FOLDERS, GENERATED):
-        prune(layout.root / folder)
-
-
 def prune(folder: Path) -> None:
     """Remove a folder, and each in it, that holds no file."""
     for path, _, _ in os.walk(folder, topdown=False):
@@ -130,21 +141,75 @@ def prune(folder: Path) -> None:
 
 
 def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
-    """Put the files that documents use into the site, and remove those that none uses any more."""
+    """Copy the files that documents use into the site, and remove those that none uses."""
     made, site = root / DOWNLOADS, out / PUBLISHED
     wanted = {path for path in used if made in path.parents and path.is_file()}
     wanted |= set(made.glob(f"{EVERYTHING}.*"))
-    kept = wanted | {_copied(path, site / path.relative_to(made)) for path in wanted}
+    copies = {site / path.relative_to(made): path for path in wanted}
+    for copy, path in copies.items():
+        if not copy.is_file() or not filecmp.cmp(path, copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy)  # of the same age, by which the next build knows it
     for path in [*made.rglob("*.*"), *site.rglob("*.*")]:
-        if path not in kept and path.is_file():
+        if path not in wanted and path not in copies and path.is_file():
             path.unlink()
     for folder in (made, site):
         prune(folder)
 
 
-def _copied(path: Path, to: Path) -> Path:
-    """A copy keeps its age, by which the next build knows it without reading it."""
-    if not to.is_file() or not filecmp.cmp(path, to):
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, to)
-    return to
+@cache
+def code(root: Path = Path(perfdb.__file__).parent) -> str:
+    """The digest of all that pages are made with: a folder of code, and the installed packages."""
+    found = hashlib.sha256()
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for path in (Path(folder, name) for name in sorted(names)):
+            if path.is_file():
+                content = path.read_bytes()
+                found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
+    there = [folder for folder in sys.path if Path(folder).is_dir()]
+    installed = (os.listdir(folder or os.curdir) for folder in there)  # noqa: PTH208
+    versions = {name for names in installed for name in names if name.endswith(".dist-info")}
+    found.update(repr((sys.version, sorted(versions))).encode())
+    return found.hexdigest()
+
+
+def state_of_file(path: Path) -> str | None:
+    """The state of a SQLite file and of its journals.
+
+    None where there is no such file, where it was written a moment ago, or where the clock has
+    been set back since. A file that is made to look older still tells when it was.
+    """
+    if not path.is_file():
+        return None
+    companions = [path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal")]
+    files = [path, *(one for one in companions if one.is_file() and one.stat().st_size)]
+    stats = [one.stat() for one in files]
+    if time.time_ns() - max(one.st_mtime_ns for one in stats) < _SETTLED_NS:
+        return None
+    known = [
+        (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in stats
+    ]
+    return f"{path.resolve()} {[one.name for one in files]} {known}"
+
+
+def is_done(layout: SiteLayout, key: str | None) -> bool:
+    """Whether the last build was made from the same, and nobody has touched what it made."""
+    try:
+        done = json.loads(layout.done.read_bytes())
+        known = done["key"] == key is not None
+        return known and all(_age(layout.root / path) == age for path, age in done["files"].items())
+    except (ValueError, OSError, KeyError, TypeError):  # no note, a broken one, or a file is gone
+        return False
+
+
+def note_done(layout: SiteLayout, key: str | None, files: Iterable[Path]) -> None:
+    """Note what the files were made from; None: it is not known."""
+    ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(files)}
+    layout.done.parent.mkdir(parents=True, exist_ok=True)
+    layout.done.write_text(json.dumps({"key": key, "files": ages}))
+
+
+def _age(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns]

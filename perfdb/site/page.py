@@ -116,7 +116,8 @@ class AllDownloads:
     """The files of all results."""
 
 
-Block = Markup | Code | Download | FileLinks | Tabs | Section | IndexEntry | AllDownloads
+StructuredBlock = Code | Download | FileLinks | Tabs | Section | IndexEntry | AllDownloads
+Block = Markup | StructuredBlock
 Body = partial[list[Block]]
 
 

@@ -5,7 +5,7 @@ that are made in place.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from markupsafe import Markup
@@ -115,11 +115,8 @@ def plain(
     label: str, heads: Sequence[HtmlHead], rows: Iterable[Sequence[HtmlCell | str]]
 ) -> Markup:
     """A table of rows without anchors and notes."""
-    made = [
-        HtmlRow([cell if isinstance(cell, HtmlCell) else HtmlCell(cell) for cell in row])
-        for row in rows
-    ]
-    return HtmlTable(label, heads, made).html
+    made = [[it if isinstance(it, HtmlCell) else HtmlCell(it) for it in row] for row in rows]
+    return HtmlTable(label, heads, [HtmlRow(row) for row in made]).html
 
 
 Made = tuple[HtmlHead, Sequence[HtmlCell]]
@@ -176,32 +173,32 @@ def results_table(
 
     `ids` are the anchors of the rows where these have others than everywhere.
     """
-    cells = {column: shown.cells(column, results) for column in profile.columns}
-    columns = [column for column, made in cells.items() if shown.is_shown(column, made, results)]
-    behind = [shown.evidence(result) for result in results]
-    made = [
-        [_with_evidence(*pair) for pair in zip(cells[column], behind, strict=True)]
-        if column.is_figure
-        else cells[column]
-        for column in columns
-    ]
-    anchor = run_row if columns[0].kind == "run" else result_row
+    heads, made, above = [], [], []
+    for column in profile.columns:
+        cells = [shown.cell(column, one) for one in results]
+        values = {cell.content for cell in cells}
+        if column.shown == "once" and len(values) == 1 and values != {units.UNKNOWN}:
+            above.append(f"{column.title}: {values.pop()}")
+        if shown.is_shown(column, cells, results):
+            heads.append(head(column))
+            made.append(
+                [
+                    replace(cell, evidence=shown.evidence(one))
+                    if column.is_figure and cell.content != units.UNKNOWN
+                    else cell
+                    for cell, one in zip(cells, results, strict=True)
+                ]
+            )
+    anchor = run_row if profile.columns[0].kind == "run" else result_row
     rows = [
         HtmlRow(
             row,
             ids[place] if ids else anchor(result),
             result.note_texts,
-            shown.flag_sign(result),
+            shown.flag_mark(result, sign=True),
             result.findings,
             shown.source_line(result),
         )
         for place, (row, result) in enumerate(zip(zip(*made, strict=True), results, strict=True))
     ]
-    heads = [head(column) for column in columns]
-    return HtmlTable(label, heads, rows, above=list(shown.same_in_all(cells)))
-
-
-def _with_evidence(cell: HtmlCell, evidence: str) -> HtmlCell:
-    if cell.content == units.UNKNOWN:
-        return cell
-    return HtmlCell(cell.content, cell.sort, evidence)
+    return HtmlTable(label, heads, rows, above=above)

@@ -1,10 +1,12 @@
 """HTML for pages: Jinja2 templates with autoescape, and links between documents.
 
-The templates are in `templates/`. A link to a document is written as `perfdb:DOCUMENT` and becomes
-an address when the page that it is on is read: only then its own place is known."""
+The templates are in `templates/`. A link to a document is written as `perfdb:DOCUMENT`, one to a
+file of the site as `perfdb-file:PATH`. They become addresses when the page is written: only then
+its own place is known.
+"""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -13,24 +15,24 @@ from docutils import nodes
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
 from sphinx.writers.html5 import HTML5Translator
 
 from perfdb import units
 
+KEYS: Final = "perfdb"
+"""The field of a document's metadata that holds the keys of what it shows."""
 SCHEME: Final = "perfdb:"
-_DOCUMENT: Final = re.compile(rf'href="{SCHEME}([^"?#]*)')
+FILE_SCHEME: Final = "perfdb-file:"
+_LINK: Final = re.compile(rf'href="({SCHEME}|{FILE_SCHEME})([^"?#]*)')
 _COMMIT: Final = re.compile("[0-9a-f]{40,}")
+_TAG: Final = re.compile(r"<[^<>]*>")
+_WORD: Final = re.compile(r"\w+")
 
 
 def to(document: str, anchor: str = "") -> str:
     """The address of a document, and of an anchor in it, for an `href` of a template."""
     return f"{SCHEME}{document}#{anchor}" if anchor else f"{SCHEME}{document}"
-
-
-def resolved(html: str, address: Callable[[str], str]) -> str:
-    """HTML with the addresses of documents as seen from the page that it is on."""
-    known = cache(address)
-    return _DOCUMENT.sub(lambda found: f'href="{escape(known(found[1]))}', html)
 
 
 def render(template: str, **values: object) -> Markup:
@@ -111,10 +113,6 @@ def _compiled(source: str) -> Template:
     return ENVIRONMENT.from_string(source)
 
 
-_TAG: Final = re.compile(r"<[^<>]*>")
-_WORD: Final = re.compile(r"\w+")
-
-
 class made_block(nodes.Invisible, nodes.Element):
     """HTML that is written as it is, with the words that the search finds it by as its text.
 
@@ -123,15 +121,11 @@ class made_block(nodes.Invisible, nodes.Element):
 
 
 def made_html(html: str, names: Iterable[str] = ()) -> made_block:
-    """HTML as a node; `names` are what the search finds it by besides its own words."""
-    return made_block("", nodes.Text(search_words(html, names)), html=html)
-
-
-def search_words(html: str, names: Iterable[str] = ()) -> str:
-    """The words of HTML and of names, each once; numbers are none."""
+    """HTML as a node. The search finds it by its words without numbers, and by `names`."""
     texts = dict.fromkeys((*_TAG.split(html), *names))
-    found = dict.fromkeys(_WORD.findall(" ".join(texts)))
-    return " ".join(word for word in found if not word.isdecimal())
+    words = dict.fromkeys(_WORD.findall(" ".join(texts)))
+    known = " ".join(word for word in words if not word.isdecimal())
+    return made_block("", nodes.Text(known), html=str(html))
 
 
 def add_node(app: Sphinx) -> None:
@@ -141,7 +135,17 @@ def add_node(app: Sphinx) -> None:
 
 
 def _write(translator: HTML5Translator, node: made_block) -> None:
-    translator.body.append(node["html"])
+    """Write HTML with the addresses of documents and files as seen from the page that it is on."""
+    builder, here = translator.builder, translator.docnames[0]
+
+    @cache
+    def address(scheme: str, name: str) -> str:
+        if scheme == SCHEME:
+            return builder.get_relative_uri(here, name)
+        return relative_uri(builder.get_target_uri(here), name)
+
+    html = _LINK.sub(lambda found: f'href="{escape(address(found[1], found[2]))}', node["html"])
+    translator.body.append(html)
     raise nodes.SkipNode
 
 

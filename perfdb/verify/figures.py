@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-import numpy as np
 from sqlalchemy import Connection, RowMapping
 
 from perfdb import aggregation, catalog, flops, measure, metrics, selection
@@ -17,14 +16,13 @@ from perfdb.db.tables import results
 from perfdb.db.tables import steps as stored_steps
 from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.flops.base import Convention
-from perfdb.formats import AVERAGES, Reading, batch
+from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.columns import Steps
 from perfdb.jsonfile import parse_json
 from perfdb.queries import runs as run_queries
-from perfdb.record import Note, NoteCode, Origin, Outcome, Release
+from perfdb.record import NoteCode, Origin, Outcome, Release
 from perfdb.run_record import WorkerConfiguration
 from perfdb.rundir import WORKER_CONFIG
-from perfdb.selection import Selection
 
 RECOMPUTED: Final = (
     "outcome", "withheld", "window", "num_steps", "num_means", "step_time_s", "step_time_mean_s",
@@ -140,9 +138,8 @@ def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
     """A result with its figures recomputed by today's formulas and catalog.
 
     The result stays as it is if its run did not finish or its window is unknown. The figures are
-    withheld if the window holds no step, if the optimizer skipped most of those in it, or if the
-    steps of another window have another batch than the case. The convention is recorded all the
-    same, for the next window that gives figures.
+    withheld if the window holds no step, or if the optimizer skipped most of those in it. The
+    convention is recorded all the same, for the next window that gives figures.
     """
     result, window = run.result, asked.window
     if window is None and result.window:
@@ -160,12 +157,9 @@ def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
         formula_version=flops.FORMULA_VERSION,
         notes=tuple(note for note in result.notes if note.code not in _OF_ONE_WINDOW),
     )
-    is_other = window.name != result.window
-    if is_other and (other := _other_batch(run, steps, window)):
-        return replace(empty, outcome=Outcome.INCOMPLETE, withheld=other)
-    picked = _picked(run, steps, window)
+    picked = selection.pick_steps(steps, window, averages=run.averages)
     emitted = result.emitted
-    if is_other:  # a rate that is not stored for each step is left out
+    if window.name != result.window:  # a rate that is not stored for each step is left out
         emitted = selection.emitted_rates(picked, selection.EMITTED_PER_STEP, result.case)
     empty = measure.with_model_shape(replace(empty, emitted=emitted), run.configuration)
     figures = measure.with_figures(empty, picked, window)
@@ -173,39 +167,6 @@ def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
         figures = measure.with_token_rate(figures, picked)
     known = flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
     return _counted_as(figures, asked.convention or known)
-
-
-def _picked(run: StoredRun, steps: Steps, window: Window) -> Selection:
-    """The steps of a window; no peak memory if nobody knows which attempts they are of.
-
-    Of several attempts the notes have the first step of the last, and of no other.
-    """
-    again = measure.restarted_at(run.result.notes)
-    if again is None:
-        return selection.pick_steps(steps, window, averages=run.averages)
-    picked = selection.pick_steps(steps, window, averages=run.averages, restarts=(again,))
-    if window.name == run.result.window:
-        return replace(picked, peak_memory_bytes=run.result.peak_memory_bytes or 0)
-    is_of_last = len(picked.steps) > 0 and int(picked.steps.step[0]) >= again
-    return picked if is_of_last else replace(picked, peak_memory_bytes=0)
-
-
-def _other_batch(run: StoredRun, steps: Steps, window: Window) -> Note | None:
-    """Why the steps of a window are not of the case; None if nothing says so.
-
-    A log of averages states the batch of each line, from which its steps have their tokens. Other
-    formats count tokens, which may differ within one batch.
-    """
-    if not run.averages:
-        return None
-    case, lines = run.result.case, steps.at(batch.held(steps, window))
-    tokens, of_case = lines.column("tokens"), case.global_batch_size * case.sequence_length
-    odd = np.flatnonzero(tokens.known & (tokens.values != of_case))
-    if not len(odd):
-        return None
-    params = {"step": int(lines.step[odd[0]]), "tokens": int(tokens.values[odd[0]])}
-    sizes = {"global_batch_size": case.global_batch_size, "sequence_length": case.sequence_length}
-    return Note(NoteCode.WINDOW_OF_OTHER_BATCH, {**params, **sizes})
 
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:

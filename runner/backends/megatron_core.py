@@ -2,7 +2,6 @@
 
 import json
 import runpy
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,25 +43,20 @@ def version() -> str | None:
 
 def unsupported(case: Case) -> str | None:
     """This worker pre-trains GPT and MoE models in BF16 or FP32."""
-    return next(_unsupported(case), None)
-
-
-def _unsupported(case: Case) -> Iterator[str]:
     family = catalog.model(case.model).family
-    if family not in FAMILIES:
-        yield f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"
-    if case.precision not in PRECISIONS:
-        yield f"the worker trains in {' and '.join(PRECISIONS)}, not {case.precision}"
-    if case.task != "pretrain":
-        yield f"the worker pre-trains; {case.task} is not built"
-    if case.fsdp_size:
-        yield "the worker has no FSDP"
-    if case.qualifiers:
-        yield "the worker takes no qualifiers from a recipe"
-    if case.kernels:
-        yield "the worker takes no kernels from a recipe"
-    if case.local_batch_size or not case.micro_batch_size:
-        yield "the worker takes micro_batch_size, not local_batch_size"
+    checks = (
+        (family not in FAMILIES,
+         f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"),
+        (case.precision not in PRECISIONS,
+         f"the worker trains in {' and '.join(PRECISIONS)}, not {case.precision}"),
+        (case.task != "pretrain", f"the worker pre-trains; {case.task} is not built"),
+        (case.fsdp_size, "the worker has no FSDP"),
+        (case.qualifiers, "the worker takes no qualifiers from a recipe"),
+        (case.kernels, "the worker takes no kernels from a recipe"),
+        (case.local_batch_size or not case.micro_batch_size,
+         "the worker takes micro_batch_size, not local_batch_size"),
+    )  # fmt: skip
+    return next((reason for is_unsupported, reason in checks if is_unsupported), None)
 
 
 def worker_config(point: RunSpec) -> str:
@@ -84,24 +78,22 @@ def worker_config(point: RunSpec) -> str:
 
 def command(point: RunSpec, run: RunDir) -> Command:
     """One process per GPU (per rank on the cpu system), which computes on one thread there."""
+    case = point.case
+    variables = {}
+    if case.system == "cpu":
+        variables = {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
+    elif max(case.tensor_parallel or 1, case.context_parallel or 1) > 1:
+        # One hardware queue keeps communication ahead of the compute that waits for it;
+        # Megatron-LM's arguments.py demands it before Blackwell.
+        variables = {} if case.system in BLACKWELL else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     return Command(
         module="runner.megatron.train",
         arguments=(
             "--config", str(run.worker_config.absolute()),
             "--steps", str(run.steps.absolute()),
             "--summary", str(run.summary.absolute()),
-            "--device", "cuda" if catalog.has_gpus(point.case.system) else "cpu",
+            "--device", "cuda" if catalog.has_gpus(case.system) else "cpu",
         ),
-        processes=point.case.num_gpus,
-        variables=_variables(point.case),
+        processes=case.num_gpus,
+        variables=variables,
     )  # fmt: skip
-
-
-def _variables(case: Case) -> dict[str, str]:
-    """What the framework wants of its environment on a system."""
-    if case.system == "cpu":
-        return {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
-    split = (case.tensor_parallel or 1) > 1 or (case.context_parallel or 1) > 1
-    # One hardware queue keeps communication ahead of the compute that waits for it; Megatron-LM's
-    # arguments.py demands it before Blackwell.
-    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if split and case.system not in BLACKWELL else {}

@@ -26,47 +26,44 @@ def install() -> Counter[str]:
     if torch.cuda.is_available():
         raise RuntimeError("the CPU shim must not be installed where there is a GPU")
     hits: Counter[str] = Counter()
-    _current_device(hits)
-    _generator(hits)
-    _side_stream(hits)
-    _split_sizes(hits)
+    stream = _Stream()
+    token_dispatcher.MoEAlltoAllTokenDispatcher.cuda_dtoh_stream = stream
+    stand_ins: tuple[tuple[object, str, Callable[..., object]], ...] = (
+        # `device=torch.cuda.current_device()`: gradient buffers, pipeline receives, gathers.
+        # Without: "Torch not compiled with CUDA enabled" when the model is wrapped for data
+        # parallelism.
+        (torch.cuda, "current_device", lambda: CPU),
+        # Megatron's named random states, kept of the CPU's generator instead of the GPU's; device
+        # and whether a CUDA graph is recorded are left out. Without: "Torch not compiled with CUDA
+        # enabled" in model_parallel_cuda_manual_seed. The library's tracker, its states and its
+        # forks (recomputation needs them) work unchanged.
+        (torch.cuda, "manual_seed", torch.manual_seed),
+        (torch.cuda, "get_rng_state", torch.get_rng_state),
+        (megatron_random, "_get_cuda_rng_state", lambda *args, **_: torch.get_rng_state(*args)),
+        (megatron_random, "_set_cuda_rng_state", lambda *args, **_: torch.set_rng_state(*args)),
+        # The all-to-all dispatcher copies its split sizes to the host on a stream of its own.
+        # Without: "torch.cuda.Stream requires CUDA support" when an MoE layer is built.
+        (torch.cuda, "current_stream", lambda: stream),
+        (torch.cuda, "stream", nullcontext),
+        # It turns them into numpy as it copies them from the GPU. Without: they stay tensors, and
+        # all_to_all_single says "incompatible function arguments".
+        (token_dispatcher, "maybe_move_tensor_to_cpu", _move_to_cpu),
+    )
+    for owner, name, stand_in in stand_ins:
+        setattr(owner, name, _counting(hits, name, stand_in))
     _uneven_collectives(hits)
     ExitStack().enter_context(DeviceNames(hits))
     return hits
 
 
-def _replace(hits: Counter[str], owner: object, name: str, stand_in: Callable[..., object]) -> None:
+def _counting(
+    hits: Counter[str], name: str, stand_in: Callable[..., object]
+) -> Callable[..., object]:
     def counting(*args: object, **kwargs: object) -> object:
         hits[name] += 1
         return stand_in(*args, **kwargs)
 
-    setattr(owner, name, counting)
-
-
-def _current_device(hits: Counter[str]) -> None:
-    """`device=torch.cuda.current_device()`: gradient buffers, pipeline receives, gathers.
-
-    Without: "Torch not compiled with CUDA enabled" when the model is wrapped for data parallelism.
-    """
-    _replace(hits, torch.cuda, "current_device", lambda: CPU)
-
-
-def _generator(hits: Counter[str]) -> None:
-    """Megatron's named random states, kept of the CPU's generator instead of the GPU's.
-
-    Without: "Torch not compiled with CUDA enabled" in model_parallel_cuda_manual_seed. The
-    library's tracker, its states and its forks (recomputation needs them) work unchanged.
-    """
-    _replace(hits, torch.cuda, "manual_seed", torch.manual_seed)
-    _replace(hits, torch.cuda, "get_rng_state", torch.get_rng_state)
-    for name in ("_get_cuda_rng_state", "_set_cuda_rng_state"):
-        function = torch.get_rng_state if "get" in name else torch.set_rng_state
-        _replace(hits, megatron_random, name, _without_options(function))
-
-
-def _without_options(function: Callable[..., object]) -> Callable[..., object]:
-    """Leaves out the device and whether a CUDA graph is being recorded."""
-    return lambda *args, **_options: function(*args)
+    return counting
 
 
 class _Stream:
@@ -80,30 +77,10 @@ class _Stream:
     def synchronize(self) -> None: ...
 
 
-def _side_stream(hits: Counter[str]) -> None:
-    """The all-to-all dispatcher copies its split sizes to the host on a stream of its own.
-
-    Without: "torch.cuda.Stream requires CUDA support" when an MoE layer is built.
-    """
-    stream = _Stream()
-    token_dispatcher.MoEAlltoAllTokenDispatcher.cuda_dtoh_stream = stream
-    _replace(hits, torch.cuda, "current_stream", lambda: stream)
-    _replace(hits, torch.cuda, "stream", nullcontext)
-
-
-def _split_sizes(hits: Counter[str]) -> None:
-    """The dispatcher turns split sizes into numpy as it copies them from the GPU.
-
-    Without: they stay tensors, and all_to_all_single says "incompatible function arguments".
-    """
-    original = moe_utils.maybe_move_tensor_to_cpu
-
-    def move(tensor: object, as_numpy: bool = False, record_stream: bool = False) -> object:
-        if as_numpy and isinstance(tensor, Tensor):
-            return tensor.numpy()
-        return original(tensor, as_numpy, record_stream)
-
-    _replace(hits, token_dispatcher, "maybe_move_tensor_to_cpu", move)
+def _move_to_cpu(tensor: object, as_numpy: bool = False, record_stream: bool = False) -> object:
+    if as_numpy and isinstance(tensor, Tensor):
+        return tensor.numpy()
+    return moe_utils.maybe_move_tensor_to_cpu(tensor, as_numpy, record_stream)
 
 
 def _uneven_collectives(hits: Counter[str]) -> None:
@@ -114,8 +91,11 @@ def _uneven_collectives(hits: Counter[str]) -> None:
     """
     even_gather, even_scatter = dist.all_gather, dist.reduce_scatter
 
+    def is_even(parts: list[Tensor]) -> bool:
+        return len({len(part) for part in parts}) == 1
+
     def gather(parts: list[Tensor], mine: Tensor, group: dist.ProcessGroup) -> None:
-        if _even(parts):
+        if is_even(parts):
             even_gather(parts, mine, group=group)
             return
         hits["all_gather"] += 1
@@ -124,7 +104,7 @@ def _uneven_collectives(hits: Counter[str]) -> None:
             dist.broadcast(part, src=dist.get_global_rank(group, rank), group=group)
 
     def scatter(mine: Tensor, parts: list[Tensor], group: dist.ProcessGroup) -> None:
-        if _even(parts):
+        if is_even(parts):
             even_scatter(mine, parts, group=group)
             return
         hits["reduce_scatter"] += 1
@@ -133,12 +113,7 @@ def _uneven_collectives(hits: Counter[str]) -> None:
         start = sum(len(part) for part in parts[: group.rank()])
         mine.copy_(whole[start : start + len(mine)])
 
-    for name, stand_in in {"all_gather": gather, "reduce_scatter": scatter}.items():
-        setattr(dist, name, stand_in)
-
-
-def _even(parts: list[Tensor]) -> bool:
-    return len({len(part) for part in parts}) == 1
+    vars(dist).update(all_gather=gather, reduce_scatter=scatter)
 
 
 class DeviceNames(TorchFunctionMode):
@@ -165,21 +140,15 @@ class DeviceNames(TorchFunctionMode):
     ) -> object:
         options = dict(kwargs or {})
         if func is Tensor.cuda:
-            return self._hit("Tensor.cuda", args[0])
+            self._hits["Tensor.cuda"] += 1
+            return args[0]
         if func is _TYPE_NAME and len(args) == 1 and not options:
-            name = str(func(*args)).replace("torch.", "torch.cuda.", 1)
-            return self._hit("Tensor.type", name)
-        if _is_cuda(options.get("device")):
-            options["device"] = self._hit("device=cuda", CPU)
+            self._hits["Tensor.type"] += 1
+            return str(func(*args)).replace("torch.", "torch.cuda.", 1)
+        if str(options.get("device")).startswith("cuda"):  # a name or a torch.device
+            self._hits["device=cuda"] += 1
+            options["device"] = CPU
         if options.get("pin_memory"):
-            options["pin_memory"] = self._hit("pin_memory", False)
+            self._hits["pin_memory"] += 1
+            options["pin_memory"] = False
         return func(*args, **options)
-
-    def _hit(self, name: str, answer: object) -> object:
-        self._hits[name] += 1
-        return answer
-
-
-def _is_cuda(device: object) -> bool:
-    """Of a name ("cuda", "cuda:0") or a torch.device; None is neither."""
-    return str(device).startswith("cuda")

@@ -38,40 +38,28 @@ class MockData:
 
     def __init__(self, config: WorkerConfig, data: Shard, context: Shard, device: torch.device):
         self._config, self._data, self._context, self._device = config, data, context, device
-        self._multipliers, self._offsets = powers(
-            config.model.vocab_size, config.sequence_length + 1
-        )
+        multipliers, offsets, vocab = [1], [0], config.model.vocab_size
+        for _ in range(config.sequence_length):
+            multipliers.append(3 * multipliers[-1] % vocab)
+            offsets.append((3 * offsets[-1] + 7) % vocab)
+        self._multipliers, self._offsets = torch.tensor(multipliers), torch.tensor(offsets)
 
     def step(self, index: int) -> list[MicroBatch]:
         """The micro-batches of step `index` (from 0), on the device, ready to be used."""
-        mbs = self._config.micro_batch_size
-        samples = self._samples(index)
-        tokens, labels = self._on_device(samples[:, :-1]), self._on_device(samples[:, 1:])
-        positions = self._on_device(torch.arange(self._config.sequence_length).expand(mbs, -1))
-        starts = range(0, len(samples), mbs)
-        return [MicroBatch(tokens[i : i + mbs], labels[i : i + mbs], positions) for i in starts]
-
-    def _samples(self, index: int) -> Tensor:
-        """All samples of this rank in a step, [samples, sequence length + 1]."""
-        size, vocab = self._config.global_batch_size, self._config.model.vocab_size
+        size, mbs = self._config.global_batch_size, self._config.micro_batch_size
+        vocab, length = self._config.model.vocab_size, self._config.sequence_length
         ids = index * size + torch.arange(size)
         # Micro-batch m of rank r holds the samples from (m·DP + r)·MBS on, as Megatron-LM deals.
-        mine = ids.view(-1, self._data.count, self._config.micro_batch_size)[:, self._data.index]
+        mine = ids.view(-1, self._data.count, mbs)[:, self._data.index]
         # glibc's generator; the seed moves where the samples start.
         start = (1103515245 * mine.reshape(-1, 1) + self._config.seed) % 2**31 % vocab
-        return (self._multipliers * start + self._offsets) % vocab
-
-    def _on_device(self, tokens: Tensor) -> Tensor:
-        return context_part(tokens, self._context).contiguous().to(self._device)
-
-
-def powers(vocab_size: int, length: int) -> tuple[Tensor, Tensor]:
-    """a and b such that token k of a sample that starts with t is (a[k]·t + b[k]) % vocab_size."""
-    multipliers, offsets = [1], [0]
-    for _ in range(length - 1):
-        multipliers.append(3 * multipliers[-1] % vocab_size)
-        offsets.append((3 * offsets[-1] + 7) % vocab_size)
-    return torch.tensor(multipliers), torch.tensor(offsets)
+        samples = (self._multipliers * start + self._offsets) % vocab
+        tokens, labels, positions = (
+            context_part(one, self._context).contiguous().to(self._device)
+            for one in (samples[:, :-1], samples[:, 1:], torch.arange(length).expand(mbs, -1))
+        )
+        starts = range(0, len(samples), mbs)
+        return [MicroBatch(tokens[i : i + mbs], labels[i : i + mbs], positions) for i in starts]
 
 
 def context_part(tokens: Tensor, context: Shard) -> Tensor:

@@ -55,33 +55,15 @@ class Training:
 
 def build(config: WorkerConfig, device: torch.device) -> Training:
     """This rank's model and optimizer; the process groups exist already."""
-    _seed(config.seed)
-    megatron = transformer_config(config, on_gpu=device.type == "cuda")
-    chunks = [_chunk(config, megatron, vp).to(device) for vp in _virtual_stages(config)]
-    place = _place(config)
-    if config.options.init == "layout_invariant":
-        weights.initialise(chunks, config.model, place)
-    counts = weights.counts(chunks, place)
-    wrapped = _data_parallel(config, megatron, chunks)
-    optimizer = _optimizer(config, wrapped)
-    _connect(config, megatron, wrapped, optimizer)
-    return Training(wrapped, optimizer, device, counts)
-
-
-def _seed(seed: int) -> None:
-    """As Megatron-LM: by pipeline stage, or all start the same; torch's too, for routers."""
-    seed += 100 * parallel_state.get_pipeline_model_parallel_rank()
+    # As Megatron-LM: by pipeline stage, or all start the same; torch's too, for routers.
+    seed = config.seed + 100 * parallel_state.get_pipeline_model_parallel_rank()
     torch.manual_seed(seed)
     tensor_parallel.model_parallel_cuda_manual_seed(seed)
-
-
-def _virtual_stages(config: WorkerConfig) -> list[int | None]:
-    return [None] if config.virtual_pipeline is None else [*range(config.virtual_pipeline)]
-
-
-def _place(config: WorkerConfig) -> weights.ShardPlace:
+    megatron = transformer_config(config, on_gpu=device.type == "cuda")
+    stages = [None] if config.virtual_pipeline is None else [*range(config.virtual_pipeline)]
+    chunks = [_chunk(config, megatron, stage).to(device) for stage in stages]
     local_experts = (config.model.num_experts or 0) // config.expert_parallel
-    return weights.ShardPlace(
+    place = weights.ShardPlace(
         dense=Shard(
             parallel_state.get_tensor_model_parallel_rank(),
             parallel_state.get_tensor_model_parallel_world_size(),
@@ -92,6 +74,13 @@ def _place(config: WorkerConfig) -> weights.ShardPlace:
         ),
         first_expert=parallel_state.get_expert_model_parallel_rank() * local_experts,
     )
+    if config.options.init == "layout_invariant":
+        weights.initialise(chunks, config.model, place)
+    counts = weights.counts(chunks, place)
+    wrapped = _data_parallel(config, megatron, chunks)
+    optimizer = _optimizer(config, wrapped)
+    _connect(config, megatron, wrapped, optimizer)
+    return Training(wrapped, optimizer, device, counts)
 
 
 # ------------------------------------------------------------------------------- TransformerConfig
@@ -99,17 +88,33 @@ def _place(config: WorkerConfig) -> weights.ShardPlace:
 
 def transformer_config(config: WorkerConfig, *, on_gpu: bool) -> TransformerConfig:
     """Megatron-Core's description of the same run."""
+    dtype = DTYPES[config.precision]
     return TransformerConfig(
-        **_shape(config.model),
-        **_parallel(config),
-        **_numerics(config, on_gpu),
-        **_kernels(config.model, on_gpu),
-        **_experts(config),
+        **_layers(config.model, on_gpu),
+        **_experts(config.model, config.options.moe_dispatcher),
         **RECOMPUTE[config.options.recompute],
+        tensor_model_parallel_size=config.tensor_parallel,
+        pipeline_model_parallel_size=config.pipeline_parallel,
+        virtual_pipeline_model_parallel_size=config.virtual_pipeline,
+        context_parallel_size=config.context_parallel,
+        expert_model_parallel_size=config.expert_parallel,
+        expert_tensor_parallel_size=config.effective_expert_tensor_parallel,
+        sequence_parallel=config.sequence_parallel,
+        batch_p2p_comm=config.batch_p2p_comm,
+        # Megatron-LM's arguments.py: interleaved pipelines overlap, and then never batch.
+        overlap_p2p_comm=config.virtual_pipeline is not None and not config.batch_p2p_comm,
+        # A device synchronisation after batched sends, for GPUs' sake.
+        batch_p2p_sync=on_gpu,
+        params_dtype=dtype,
+        pipeline_dtype=dtype,
+        bf16=config.precision == "bf16",
+        use_cpu_initialization=not on_gpu,
     )
 
 
-def _shape(model: ModelShape) -> dict[str, object]:
+def _layers(model: ModelShape, on_gpu: bool) -> dict[str, object]:
+    """The shape, and fused kernels: none on a CPU; on a GPU those torch compiles, and others."""
+    apex = importlib.util.find_spec("fused_weight_gradient_mlp_cuda")
     return {
         "num_layers": model.num_layers,
         "hidden_size": model.hidden_size,
@@ -123,39 +128,6 @@ def _shape(model: ModelShape) -> dict[str, object]:
         "add_bias_linear": False,
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
-    }
-
-
-def _parallel(config: WorkerConfig) -> dict[str, object]:
-    return {
-        "tensor_model_parallel_size": config.tensor_parallel,
-        "pipeline_model_parallel_size": config.pipeline_parallel,
-        "virtual_pipeline_model_parallel_size": config.virtual_pipeline,
-        "context_parallel_size": config.context_parallel,
-        "expert_model_parallel_size": config.expert_parallel,
-        "expert_tensor_parallel_size": config.effective_expert_tensor_parallel,
-        "sequence_parallel": config.sequence_parallel,
-        "batch_p2p_comm": config.batch_p2p_comm,
-        # Megatron-LM's arguments.py: interleaved pipelines overlap, and then never batch.
-        "overlap_p2p_comm": config.virtual_pipeline is not None and not config.batch_p2p_comm,
-    }
-
-
-def _numerics(config: WorkerConfig, on_gpu: bool) -> dict[str, object]:
-    dtype = DTYPES[config.precision]
-    return {
-        "params_dtype": dtype,
-        "pipeline_dtype": dtype,
-        "bf16": config.precision == "bf16",
-        "use_cpu_initialization": not on_gpu,
-        # A device synchronisation after batched sends, for GPUs' sake.
-        "batch_p2p_sync": on_gpu,
-    }
-
-
-def _kernels(model: ModelShape, on_gpu: bool) -> dict[str, object]:
-    """Fused kernels: none on a CPU; on a GPU those torch compiles, and the others if there."""
-    return {
         # SwiGLU is the one gated activation that every supported version fuses without biases.
         "bias_activation_fusion": on_gpu and model.gated_mlp and model.activation == "silu",
         "bias_dropout_fusion": on_gpu,
@@ -164,17 +136,12 @@ def _kernels(model: ModelShape, on_gpu: bool) -> dict[str, object]:
         "masked_softmax_fusion": False,
         "apply_rope_fusion": HAVE_TRANSFORMER_ENGINE,
         # Apex's kernel, which NVIDIA's containers have and PyPI has not.
-        "gradient_accumulation_fusion": on_gpu and _installed("fused_weight_gradient_mlp_cuda"),
+        "gradient_accumulation_fusion": on_gpu and apex is not None,
         "persist_layer_norm": False,
     }
 
 
-def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
-def _experts(config: WorkerConfig) -> dict[str, object]:
-    model = config.model
+def _experts(model: ModelShape, dispatcher: str) -> dict[str, object]:
     if model.num_experts is None:
         return {}
     return {
@@ -182,7 +149,7 @@ def _experts(config: WorkerConfig) -> dict[str, object]:
         "moe_router_topk": model.moe_top_k,
         "moe_ffn_hidden_size": model.moe_ffn_hidden_size,
         "moe_shared_expert_intermediate_size": model.moe_shared_expert_ffn_hidden_size,
-        "moe_token_dispatcher_type": config.options.moe_dispatcher,
+        "moe_token_dispatcher_type": dispatcher,
         "moe_router_load_balancing_type": "aux_loss",
         "moe_aux_loss_coeff": 1e-2,
         "moe_grouped_gemm": HAVE_TRANSFORMER_ENGINE,
@@ -255,15 +222,15 @@ def _connect(
     optimizer: MegatronOptimizer,
 ) -> None:
     """Tell the pipeline schedule how to scale, hold back, start and finish the gradients."""
+
+    def one_or_all(name: str) -> object:  # a plain pipeline takes a function, else a list
+        functions = [getattr(chunk, name) for chunk in chunks]
+        return functions[0] if len(functions) == 1 else functions
+
     megatron.grad_scale_func = optimizer.scale_loss
     megatron.finalize_model_grads_func = finalize_model_grads
-    megatron.no_sync_func = _one_or_all([chunk.no_sync for chunk in chunks])
+    megatron.no_sync_func = one_or_all("no_sync")
     if config.options.overlap:
-        megatron.grad_sync_func = _one_or_all([chunk.start_grad_sync for chunk in chunks])
+        megatron.grad_sync_func = one_or_all("start_grad_sync")
     if config.options.overlap and config.options.distributed_optimizer:
-        megatron.param_sync_func = _one_or_all([chunk.start_param_sync for chunk in chunks])
-
-
-def _one_or_all(functions: list[Callable[..., object]]) -> object:
-    """The schedules take a function for a plain pipeline, a list for an interleaved one."""
-    return functions[0] if len(functions) == 1 else functions
+        megatron.param_sync_func = one_or_all("start_param_sync")

@@ -11,6 +11,8 @@ from datetime import datetime
 import torch
 import torch.distributed as dist
 
+from runner.megatron.config import WorkerConfig
+
 
 @dataclass(frozen=True)
 class WorkerStep:
@@ -36,45 +38,35 @@ class WorkerStep:
     """The step by the slowest GPU's own clock; none, and left out of the file, on CPU."""
 
     def as_json(self) -> str:
-        """One line of `steps.jsonl`; what is not finite is written as a word."""
-        fields = {name: _number_or_text(value) for name, value in vars(self).items()}
-        if self.cuda_event_time_s is None:
-            del fields["cuda_event_time_s"]
+        """One line of `steps.jsonl`. JSON has no NaN and no infinities: they are texts."""
+        texts = {math.inf: "Infinity", -math.inf: "-Infinity"}
+        fields = {
+            name: texts.get(value, "NaN")
+            if value is not None and not math.isfinite(value)
+            else value
+            for name, value in vars(self).items()
+            if name != "cuda_event_time_s" or value is not None
+        }
         return json.dumps(fields, allow_nan=False)
 
 
-def _number_or_text(value: float | None) -> float | str | None:
-    """JSON has no NaN and no infinities: they are written as texts."""
-    if value is None or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-@dataclass(frozen=True)
-class MegatronLog:
-    """Writes steps as Megatron-LM's training_log does, so that its readers read ours."""
-
-    total_steps: int
-    global_batch_size: int
-    learning_rate: float
-
-    def line(self, step: WorkerStep, now: datetime) -> str:
-        """The line of a step as Megatron-LM prints it."""
-        is_nan = not math.isfinite(step.loss)
-        cells = [
-            f" [{now:%Y-%m-%d %H:%M:%S}] iteration {step.step:8d}/{self.total_steps:8d}",
-            f"consumed samples: {step.step * self.global_batch_size:12d}",
-            f"elapsed time per iteration (ms): {step.step_time_s * 1e3:.1f}",
-            f"learning rate: {self.learning_rate:.6E}",
-            f"global batch size: {self.global_batch_size:5d}",
-            # Like there, a loss that is not a number is counted, not printed.
-            "" if is_nan else f"lm loss: {step.loss:.6E}",
-            "loss scale: 1.0",
-            "" if step.grad_norm is None else f"grad norm: {step.grad_norm:.3f}",
-            f"number of skipped iterations: {step.skipped:3d}",
-            f"number of nan iterations: {is_nan:3d}",
-        ]
-        return " | ".join(cell for cell in cells if cell) + " |"
+def megatron_line(step: WorkerStep, config: WorkerConfig, now: datetime) -> str:
+    """The line of a step as Megatron-LM's training_log prints it, so that its readers read ours."""
+    is_nan = not math.isfinite(step.loss)
+    cells = [
+        f" [{now:%Y-%m-%d %H:%M:%S}] iteration {step.step:8d}/{config.total_steps:8d}",
+        f"consumed samples: {step.step * config.global_batch_size:12d}",
+        f"elapsed time per iteration (ms): {step.step_time_s * 1e3:.1f}",
+        f"learning rate: {config.options.optimizer_lr:.6E}",
+        f"global batch size: {config.global_batch_size:5d}",
+        # Like there, a loss that is not a number is counted, not printed.
+        "" if is_nan else f"lm loss: {step.loss:.6E}",
+        "loss scale: 1.0",
+        "" if step.grad_norm is None else f"grad norm: {step.grad_norm:.3f}",
+        f"number of skipped iterations: {step.skipped:3d}",
+        f"number of nan iterations: {is_nan:3d}",
+    ]
+    return " | ".join(cell for cell in cells if cell) + " |"
 
 
 class Clock:
@@ -112,23 +104,13 @@ class Clock:
             torch.cuda.synchronize(self._device)
 
 
-def greatest(values: list[float], device: torch.device) -> list[float]:
-    """Each value's maximum over all ranks."""
-    return _reduced(values, dist.ReduceOp.MAX, device)
-
-
-def total(value: float, device: torch.device) -> float:
-    """The sum of a value over all ranks."""
-    return _reduced([value], dist.ReduceOp.SUM, device)[0]
-
-
-def _reduced(
+def reduced(
     values: list[float], operation: dist.ReduceOp.RedOpType, device: torch.device
 ) -> list[float]:
-    # 64 bits hold every byte count exactly.
-    reduced = torch.tensor(values, dtype=torch.float64, device=device)
-    dist.all_reduce(reduced, operation)
-    return [float(value) for value in reduced.cpu()]
+    """Each value's maximum or sum over all ranks; 64 bits hold every byte count exactly."""
+    found = torch.tensor(values, dtype=torch.float64, device=device)
+    dist.all_reduce(found, operation)
+    return [float(value) for value in found.cpu()]
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -8,7 +8,9 @@ GPU the same code trains over gloo, behind the device shim of cpu.py; set OMP_NU
 """
 
 import argparse
+import json
 import os
+import platform
 import sys
 import time
 from collections import Counter
@@ -25,25 +27,21 @@ if not torch.cuda.is_available():
     # kernel is used, that only costs time.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
+import megatron.core
 import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.pipeline_parallel import get_forward_backward_func
+from megatron.core.utils import get_te_version
 from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from runner.megatron import summary
+from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
 from runner.megatron.config import WorkerConfig, check_device, read_config
 from runner.megatron.data import MicroBatch, MockData, Shard
 from runner.megatron.model import Training, build
-from runner.megatron.steps import (
-    Clock,
-    MegatronLog,
-    WorkerStep,
-    greatest,
-    peak_memory_bytes,
-    total,
-)
+from runner.megatron.steps import Clock, WorkerStep, megatron_line, peak_memory_bytes, reduced
 
+SUMMARY_VERSION = 1
 LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
@@ -62,22 +60,21 @@ def main() -> None:
     data = mock_data(config, device)
     setup_time_s = time.perf_counter() - started
 
-    log = MegatronLog(config.total_steps, config.global_batch_size, config.options.optimizer_lr)
     own_steps = arguments.steps if first else Path(os.devnull)
     with own_steps.open("w", encoding="utf-8") as steps:
         for number in range(1, config.total_steps + 1):
             step = timed_step(number, data.step(number - 1), training, config)
             write_line(steps, step.as_json())
             if first:
-                write_line(sys.stdout, log.line(step, datetime.now()))
+                write_line(sys.stdout, megatron_line(step, config, datetime.now()))
 
-    outcome = summary.summarise(training, config)
+    outcome = summarise(training, config)
     outcome |= {"cpu_shim_hits": dict(shim_hits), "setup_time_s": setup_time_s}
     dist.barrier()
     parallel_state.destroy_model_parallel()
     dist.destroy_process_group()
     if first:
-        summary.write(arguments.summary, outcome)
+        write_summary(arguments.summary, outcome)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -146,16 +143,17 @@ def timed_step(
     clock = Clock(device)
     losses, grad_norm, updated = train_step(batches, training, config)
     own_s, event_s = clock.stop()
-    slowest_s, minus_fastest_s, event_max_s, memory, skipped = greatest(
-        [own_s, -own_s, event_s or 0.0, peak_memory_bytes(device), not updated], device
-    )
+    own = [own_s, -own_s, event_s or 0.0, peak_memory_bytes(device), not updated]
+    greatest = reduced(own, dist.ReduceOp.MAX, device)
+    slowest_s, minus_fastest_s, event_max_s, memory, skipped = greatest
+    [loss] = reduced([sum(map(float, losses))], dist.ReduceOp.SUM, device)
     # Only the last pipeline stage has losses; its tensor-parallel ranks all have the same ones.
     copies = config.tensor_parallel * config.global_batch_size // config.micro_batch_size
     return WorkerStep(
         step=number,
         step_time_s=slowest_s,
         step_time_min_s=-minus_fastest_s,
-        loss=total(sum(map(float, losses)), device) / copies,
+        loss=loss / copies,
         grad_norm=None if grad_norm is None else float(grad_norm),
         tokens=config.tokens_per_step,
         peak_memory_bytes=int(memory),
@@ -202,6 +200,56 @@ def mean_loss(token_losses: Tensor, num_tokens: int) -> tuple[Tensor, dict[str, 
     loss = token_losses.float().sum() / num_tokens
     # A copy to report: the schedule scales the loss in place.
     return loss, {"lm loss": loss.detach().clone()}
+
+
+# ---------------------------------------------------------------------------------------- summary
+
+
+def summarise(training: Training, config: WorkerConfig) -> dict[str, object]:
+    """What the run was; every rank takes part, and every rank gets the answer."""
+    on_gpu = training.device.type == "cuda"
+    rank = {
+        "rank": dist.get_rank(),
+        "tp": parallel_state.get_tensor_model_parallel_rank(),
+        "pp": parallel_state.get_pipeline_model_parallel_rank(),
+        "cp": parallel_state.get_context_parallel_rank(),
+        "ep": parallel_state.get_expert_model_parallel_rank(),
+        "dp": parallel_state.get_data_parallel_rank(),
+    }
+    mine = (rank, peak_memory_bytes(training.device), training.weight_counts)
+    everyones = [mine] * dist.get_world_size()
+    dist.all_gather_object(everyones, mine)
+    # Under their global names, weights that several ranks hold are counted once.
+    sizes = {name: size for _, _, counts in everyones for name, size in counts.items()}
+    nccl_version: Callable[[], tuple[int, ...]] = torch.cuda.nccl.version
+    return {
+        "schema_version": SUMMARY_VERSION,
+        "world_size": dist.get_world_size(),
+        "data_parallel": parallel_state.get_data_parallel_world_size(),
+        "num_microbatches": config.num_microbatches(dist.get_world_size()),
+        "num_parameters": sum(sizes.values()),
+        "backend": dist.get_backend(),
+        "device": torch.cuda.get_device_name(training.device) if on_gpu else "cpu",
+        "cpu_shim": "runner.megatron.cpu" in sys.modules,
+        "memory_kind": "cuda_allocated" if on_gpu else "process_rss",
+        "peak_memory_bytes": [memory for _, memory, _ in everyones],
+        "ranks": [rank for rank, _, _ in everyones],
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "megatron-core": megatron.core.__version__,
+            "transformer-engine": str(get_te_version()) if HAVE_TRANSFORMER_ENGINE else None,
+            "cuda": torch.version.cuda,
+            "nccl": ".".join(map(str, nccl_version())) if on_gpu else None,
+        },
+    }
+
+
+def write_summary(path: Path, summary: dict[str, object]) -> None:
+    """Write to a temporary file, then rename: a reader never sees half a summary."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
 
 
 if __name__ == "__main__":

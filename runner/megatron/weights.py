@@ -106,13 +106,10 @@ def initialise(chunks: list[nn.Module], model: ModelShape, place: ShardPlace) ->
         for weight in weights(chunk, place):
             if weight.parameter.dim() > 1:
                 gated = model.gated_mlp and "linear_fc1" in weight.global_name
-                weight.parameter.copy_(cut(_drawn(weight), weight, halves=2 if gated else 1))
-
-
-def _drawn(weight: GlobalWeight) -> Tensor:
-    seed = zlib.crc32(weight.global_name.encode())
-    generator = torch.Generator().manual_seed(seed)
-    return torch.empty(weight.whole_shape).normal_(0, INITIAL_STD, generator=generator)
+                seed = zlib.crc32(weight.global_name.encode())
+                generator = torch.Generator().manual_seed(seed)
+                whole = torch.empty(weight.whole_shape).normal_(0, INITIAL_STD, generator=generator)
+                weight.parameter.copy_(cut(whole, weight, halves=2 if gated else 1))
 
 
 def cut(whole: Tensor, weight: GlobalWeight, *, halves: int) -> Tensor:

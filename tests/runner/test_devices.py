@@ -11,9 +11,8 @@ from perfdb.errors import InputError
 from perfdb.run_record import StepRecord
 from perfdb.rundir import find_runs
 from runner import devices
-from runner.run import ExecutionTarget, execute
+from runner.run import execute
 from tests.runner import test_session
-from tests.runner.quick_launcher import QuickLauncher
 
 CPU = hardware.without_gpu("no GPU")
 UUIDS = [f"GPU-{number}a5e1b2c" for number in range(8)]
@@ -65,7 +64,7 @@ def test_a_run_waits_for_another_that_has_one_of_its_cores_and_says_so(tmp_path:
     """Whatever folder the other one goes to. Before it has them, it begins nothing."""
     [planned], target, waits = (
         test_session.planned(),
-        ExecutionTarget(tmp_path, CPU, QuickLauncher()),
+        test_session.target(tmp_path),
         Waiting(),
     )
     ours = threading.Thread(target=execute, args=(planned, target, waits))

@@ -1,4 +1,6 @@
-"""How a run ended, told from its exit code, steps and logs."""
+"""How a run ended, by its exit code, steps and logs."""
+
+import math
 
 import pytest
 
@@ -23,74 +25,56 @@ KILLED = (
 )
 
 
-def test_all_steps_and_exit_code_zero_is_finished() -> None:
-    assert (Outcome.FINISHED, None) == _said(0, WHOLE)
+def _outcome(exit_code: int, steps: list[StepRecord], log: str = "") -> tuple[Outcome, str | None]:
+    found = diagnose(exit_code, steps, planned=3, log_lines=log.splitlines())
+    return found.outcome, found.error
 
 
-def test_fewer_steps_than_planned_is_incomplete() -> None:
-    assert (Outcome.INCOMPLETE, "2 of 3 steps were written") == _said(0, WHOLE[:2])
+def test_without_a_failure_the_steps_decide() -> None:
+    assert (Outcome.FINISHED, None) == _outcome(0, WHOLE)
+    assert (Outcome.INCOMPLETE, "2 of 3 steps were written") == _outcome(0, WHOLE[:2])
 
 
 @pytest.mark.parametrize(
-    ("field", "outcome"), [("loss", Outcome.NAN_LOSS), ("grad_norm", Outcome.NAN_GRAD_NORM)]
+    ("field", "value", "expected"),
+    [
+        ("loss", math.nan, (Outcome.NAN_LOSS, "step 3: loss is nan")),
+        ("grad_norm", math.inf, (Outcome.NAN_GRAD_NORM, "step 3: gradient norm is inf")),
+    ],
 )
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_value_that_is_not_finite_spoils_the_run(
-    field: str, outcome: Outcome, value: float
+    field: str, value: float, expected: tuple[Outcome, str]
 ) -> None:
     spoilt = [*WHOLE[:2], WHOLE[2].model_copy(update={field: value})]
-    found, error = _said(0, spoilt)
-    assert outcome is found
-    assert error
-    assert "step 3" in error
+    assert expected == _outcome(0, spoilt)
 
 
 @pytest.mark.parametrize("line", OUT_OF_MEMORY)
-def test_out_of_memory_is_told_from_other_failures(line: str) -> None:
-    """In all the ways in which a log tells of it, and whatever else failed before."""
+def test_out_of_memory_comes_before_other_failures(line: str) -> None:
     log = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer") + line + "\n"
-    assert (Outcome.OUT_OF_MEMORY, line) == _said(1, WHOLE, log)
+    assert (Outcome.OUT_OF_MEMORY, line) == _outcome(1, WHOLE, log)
 
 
-def test_a_word_of_memory_is_no_lack_of_it() -> None:
-    log = "To avoid CUDA out of memory, see the guide\nValueError: layers do not divide\n"
-    assert (Outcome.FAILED, "ValueError: layers do not divide") == _said(1, [], log)
-
-
-def test_a_crash_gives_the_first_error_line_and_not_the_launchers() -> None:
-    log = TRACEBACK.format(error="[rank1]: ValueError: layers do not divide")
-    assert (Outcome.FAILED, "ValueError: layers do not divide") == _said(1, [], log)
-
-
-def test_a_crash_without_a_word_gives_the_exit_code() -> None:
-    assert (Outcome.FAILED, "the command ended with exit code -11") == _said(-11, [], "")
+PEER = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer")
+ABORTED = KILLED.replace("-9", "-6")
 
 
 @pytest.mark.parametrize(
-    ("number", "error"),
+    ("exit_code", "log", "error"),
     [
-        (9, "rank 0 was killed by signal 9 (SIGKILL); was the host out of memory?"),
-        (11, "rank 0 was killed by signal 11 (SIGSEGV)"),
-        (7, "rank 0 was killed by signal 7 (SIGBUS)"),
+        (1, "To avoid CUDA out of memory, see the guide\nValueError: layers do not divide\n",
+         "ValueError: layers do not divide"),
+        (1, TRACEBACK.format(error="[rank1]: ValueError: layers do not divide"),
+         "ValueError: layers do not divide"),
+        (-11, "", "the command ended with exit code -11"),
+        (1, PEER + KILLED,
+         "rank 0 was killed by signal 9 (SIGKILL); was the host out of memory?"),
+        (1, PEER + KILLED.replace("-9", "-11"), "rank 0 was killed by signal 11 (SIGSEGV)"),
+        (1, ABORTED, "rank 0 was killed by signal 6 (SIGABRT)"),
+        (1, ABORTED + TRACEBACK.format(error="RuntimeError: NCCL timeout"),
+         "RuntimeError: NCCL timeout"),
     ],
-)
-def test_a_killed_rank_is_the_reason_whatever_the_others_said_of_it(
-    number: int, error: str
-) -> None:
-    """As torchrun prints it; a peer that has lost its connection fails after it."""
-    log = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer")
-    log += KILLED.replace("-9", f"-{number}")
-    assert (Outcome.FAILED, error) == _said(1, [], log)
-
-
-def test_a_rank_that_ends_itself_gives_its_error_and_else_its_signal() -> None:
-    """An abort follows an error that says more."""
-    aborted = KILLED.replace("-9", "-6")
-    assert (Outcome.FAILED, "rank 0 was killed by signal 6 (SIGABRT)") == _said(1, [], aborted)
-    log = aborted + TRACEBACK.format(error="RuntimeError: NCCL timeout")
-    assert (Outcome.FAILED, "RuntimeError: NCCL timeout") == _said(1, [], log)
-
-
-def _said(exit_code: int, steps: list[StepRecord], log: str = "") -> tuple[Outcome, str | None]:
-    found = diagnose(exit_code, steps, planned=3, log_lines=log.splitlines())
-    return found.outcome, found.error
+)  # fmt: skip
+def test_a_crash_gives_the_line_that_says_most(exit_code: int, log: str, error: str) -> None:
+    """A killed rank is the reason, whatever its peers print; an abort follows its own error."""
+    assert (Outcome.FAILED, error) == _outcome(exit_code, [], log)

@@ -11,6 +11,7 @@ def test_the_memory_of_the_gpus_is_that_which_nvidia_smi_reports(tmp_path: Path)
     found = hardware.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
     known = environment.capture(found, None, tmp_path, {})
     assert (8, 85_520_809_984) == (known.gpu_count, known.gpu_memory_bytes)
+    assert known.cpu
 
 
 def test_secrets_are_left_out_and_the_relevant_is_kept() -> None:
@@ -41,7 +42,3 @@ def test_the_git_state_is_that_of_the_recipes_checkout_and_none_outside(tmp_path
     commit, dirty = environment.git_state(Path(__file__))
     assert commit is None or (40 == len(commit) and isinstance(dirty, bool))
     assert (None, None) == environment.git_state(tmp_path)
-
-
-def test_the_processor_has_a_name() -> None:
-    assert environment.cpu_name()

@@ -15,10 +15,7 @@ from tests import factories
     ("changed", "reason"),
     [
         ({}, None),
-        (
-            {"model": "wan2.1-14b"},
-            "the worker builds gpt and moe models, and wan2.1-14b is dit",
-        ),
+        ({"model": "wan2.1-14b"}, "the worker builds gpt and moe models, and wan2.1-14b is dit"),
         ({"precision": "fp8_cs"}, "the worker trains in fp32 and bf16, not fp8_cs"),
         ({"task": "lora"}, "the worker pre-trains; lora is not built"),
         ({"fsdp_size": 8}, "the worker has no FSDP"),
@@ -39,28 +36,21 @@ def test_what_the_worker_cannot_run_has_a_reason(
 @pytest.mark.parametrize(
     ("system", "changed", "expected"),
     [
-        ("dgx-h100", {"tensor_parallel": 2}, "1"),
-        ("dgx-h200", {"context_parallel": 2}, "1"),
-        ("dgx-a900", {"tensor_parallel": 2}, "1"),
-        ("dgx-h100", {"tensor_parallel": 1, "context_parallel": 1}, None),
-        ("dgx-b200", {"tensor_parallel": 2}, None),
-        ("dgx-gb300", {"tensor_parallel": 2}, None),
+        ("cpu", {"tensor_parallel": 2}, {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}),
+        ("dgx-h100", {"tensor_parallel": 2}, {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}),
+        ("dgx-h200", {"context_parallel": 2}, {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}),
+        ("dgx-h100", {"tensor_parallel": 1, "context_parallel": 1}, {}),
+        ("dgx-b200", {"tensor_parallel": 2}, {}),
     ],
 )
-def test_before_blackwell_tensor_and_context_parallel_need_one_hardware_queue(
-    system: str, changed: dict[str, object], expected: str | None
+def test_a_worker_has_the_variables_and_the_device_of_its_system(
+    system: str, changed: dict[str, object], expected: dict[str, str]
 ) -> None:
-    """Megatron-LM's validate_args in arguments.py; a system added later is held for older."""
-    found = megatron_core._variables(factories.case(system=system, **changed))
-    assert found.get("CUDA_DEVICE_MAX_CONNECTIONS") == expected
-
-
-@pytest.mark.parametrize(("system", "device"), [("cpu", "cpu"), ("dgx-h100", "cuda")])
-def test_the_worker_is_told_which_device_its_system_has(system: str, device: str) -> None:
-    case = factories.case(system=system)
-    point = recipe.RunSpec("one", case, 1, 3, 1234, 60, None)
-    arguments = megatron_core.command(point, RunDir(Path("run"))).arguments
-    assert ("--device", device) == arguments[-2:]
+    """Before Blackwell TP and CP need one hardware queue (Megatron-LM's arguments.py)."""
+    point = recipe.RunSpec("one", factories.case(system=system, **changed), 1, 3, 1234, 60, None)
+    command = megatron_core.command(point, RunDir(Path("run")))
+    assert expected == command.variables
+    assert ("--device", "cpu" if system == "cpu" else "cuda") == command.arguments[-2:]
 
 
 def test_the_version_is_that_of_the_code_that_is_imported(

@@ -6,141 +6,126 @@ from typing import Any
 import pytest
 
 from perfdb import hardware, recipe
-from perfdb.recipe import RunSpec
 from perfdb.record import Case, Release
-from runner.history import Measurement
-from runner.plan import Availability, PlanAction, Support, plan
+from perfdb.rundir import RunDir
+from runner.history import History, measurement
+from runner.launchers import local
+from runner.plan import ExecutionTarget, PlanAction, Planned, plan
+from tests.runner.quick_launcher import QuickBackend
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 H100 = hardware.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 8)
 CPU = hardware.without_gpu("no GPU")
-
-
-def supported(case: Case) -> str | None:
-    return "not in FP8" if case.precision == "fp8" else None
-
-
+EMPTY = History({})
+[SINGLE] = recipe.load([RECIPES / "smoke" / "single.yaml"])
 CORE = Release(framework="megatron-core", version="0.16.1")
-ONCE: dict[str, Any] = {"only": "*", "repeat": 1}
+KEY = measurement(SINGLE.points[0], CORE)
 
 
-def measurement(point: RunSpec, release: Release) -> Measurement:
-    lengths = point.warmup_steps, point.measured_steps
-    return (point.case.key, release.key, *lengths, point.seed)
+class Missing(QuickBackend):
+    """Megatron-Core where it is not installed."""
+
+    def version(self) -> None:  # type: ignore[override]
+        """None."""
 
 
-def here(where: hardware.Machine = CPU, **changes: object) -> Availability:
-    fields = {"frameworks": {"megatron-core": Support("0.16.1", supported)}, "done": {}, **changes}
-    return Availability(machine=where, **fields)  # type: ignore[arg-type]  # the test's own fields
+class Unable(QuickBackend):
+    """A backend that runs nothing."""
+
+    def unsupported(self, case: Case) -> str:
+        """Its reason."""
+        return "not today"
 
 
-def verdicts(found: Availability, only: str = "*", repeat: int = 1) -> dict[str, tuple[str, str]]:
-    planned = plan(recipe.load([RECIPES]), found, only=only, repeat=repeat)
-    return {one.point.name: (one.action.value, one.reason) for one in planned}
+def target(machine: hardware.Machine = CPU, **changes: Any) -> ExecutionTarget:
+    backends = changes.pop("backends", {"megatron-core": QuickBackend()})
+    return ExecutionTarget(Path("runs"), machine, local, backends, **changes)
 
 
-def test_a_recipe_for_a_dgx_is_skipped_on_a_cpu_with_its_reason() -> None:
-    found = verdicts(here(), only="llama3-8b-8l-1gpu/dgx-h100")
-    assert {"llama3-8b-8l-1gpu/dgx-h100": ("skip", "needs dgx-h100, this machine is cpu")} == found
+def planned(
+    here: ExecutionTarget, before: History = EMPTY, only: str = "*", repeat: int = 1
+) -> dict[str, tuple[str, str]]:
+    found = plan(recipe.load([RECIPES]), here, before, only=only, repeat=repeat)
+    return {one.point.name: (one.action.value, one.reason) for one in found}
 
 
-def test_smoke_recipes_are_for_the_cpu_only() -> None:
-    assert {"run"} == {verdict for verdict, _ in verdicts(here(), only="smoke-*").values()}
-    assert {"skip"} == {verdict for verdict, _ in verdicts(here(H100), only="smoke-*").values()}
+def of_single(before: History, repeat: int = 1, **changes: Any) -> list[Planned]:
+    return plan([SINGLE], target(**changes), before, only="*", repeat=repeat)
 
 
-def test_a_case_larger_than_the_machine_is_skipped() -> None:
-    found = verdicts(here(H100), only="nemotron4-15b/*")
-    reason = "needs 16 GPUs, this machine has 8"
-    assert ("skip", reason) == found["nemotron4-15b/num_gpus=16/precision=bf16"]
+UNKNOWN = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
+
+
+@pytest.mark.parametrize(
+    ("here", "case", "reason"),
+    [
+        (target(), "llama3-8b-8l-1gpu/dgx-h100", "needs dgx-h100, this machine is cpu"),
+        (target(H100), "smoke-dp2", "needs cpu, this machine is dgx-h100"),
+        (target(H100), "nemotron4-15b/num_gpus=16/precision=bf16",
+         "needs 16 GPUs, this machine has 8"),
+        (target(H100, backends={"megatron-core": Unable()}), "llama3-8b-8l-1gpu/dgx-h100",
+         "not today"),
+        (target(backends={"megatron-core": Missing()}), "smoke-dp2",
+         "megatron-core is not installed here"),
+        (target(backends={}), "smoke-dp2", "no backend runs megatron-core yet"),
+        (target(UNKNOWN), "smoke-dp2", "this machine is no system of the catalogue: no system in "
+         "the catalogue has a NVIDIA A900-SXM4-80GB"),
+    ],
+)  # fmt: skip
+def test_a_case_that_cannot_run_here_is_skipped_with_its_reason(
+    here: ExecutionTarget, case: str, reason: str
+) -> None:
+    assert {case: ("skip", reason)} == planned(here, only=case.replace("[", "[[]"))
 
 
 @pytest.mark.parametrize(
     ("processes", "reason"),
-    [
-        (16, ""),
-        (17, "needs 17 processes, this machine takes 16: 8 on each of its 2 cores"),
-    ],
+    [(16, ""), (17, "needs 17 processes, this machine takes 16: 8 on each of its 2 cores")],
 )
 def test_a_case_of_more_processes_than_the_cores_take_is_skipped(
     tmp_path: Path, processes: int, reason: str
 ) -> None:
     path = tmp_path / "many.yaml"
-    text = (RECIPES / "smoke" / "single.yaml").read_text().replace("size: 4", f"size: {processes}")
+    text = SINGLE.text.replace("size: 4", f"size: {processes}")
     path.write_text(text.replace("num_gpus: 1", f"num_gpus: {processes}"))
-    [one] = plan(recipe.load([path]), here(cores=2), **ONCE)
+    [one] = plan(recipe.load([path]), target(cores=2), EMPTY, only="*", repeat=1)
     assert reason == one.reason
 
 
-def test_what_a_backend_cannot_run_is_skipped_with_the_backends_words() -> None:
-    one_gpu = here(H100, frameworks={"megatron-core": Support("0.16.1", lambda case: "not today")})
-    assert ("skip", "not today") == verdicts(one_gpu)["llama3-8b-8l-1gpu/dgx-h100"]
-
-
-def test_a_framework_that_is_not_installed_is_a_reason() -> None:
-    missing = here(frameworks={"megatron-core": Support(None, supported)})
-    assert ("skip", "megatron-core is not installed here") == verdicts(missing)["smoke-dp2"]
-
-
-def test_a_framework_without_a_backend_is_a_reason() -> None:
-    assert ("skip", "no backend runs megatron-core yet") == verdicts(here(frameworks={}))[
-        "smoke-dp2"
-    ]
-
-
-def test_an_unknown_gpu_runs_nothing() -> None:
-    unknown = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
-    assert {"skip"} == {verdict for verdict, _ in verdicts(here(unknown)).values()}
+def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> None:
+    path, image = tmp_path / "one.yaml", "nvcr.io/nvidia/nemo:25.04"
+    path.write_text(f"{SINGLE.text}container: {image}\n")
+    files = recipe.load([path])
+    [outside] = plan(files, target(), EMPTY, only="*", repeat=1)
+    [inside] = plan(files, target(container=image), EMPTY, only="*", repeat=1)
+    assert PlanAction.SKIP is outside.action
+    assert "PERFDB_CONTAINER" in outside.reason
+    assert (PlanAction.RUN, image) == (inside.action, inside.release.container)
+    assert outside.release.container is None
 
 
 def test_finished_runs_count_towards_the_repeats_wanted() -> None:
-    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
-    release = Release(framework="megatron-core", version="0.16.1")
-    key = measurement(file.points[0], release)
-    planned = plan([file], here(done={key: 2}), only="*", repeat=3)
-    assert [PlanAction.DONE, PlanAction.DONE, PlanAction.RUN] == [one.action for one in planned]
+    runs = (RunDir(Path("a")), RunDir(Path("b")))
+    found = of_single(History({KEY: runs}), repeat=3)
+    assert [PlanAction.DONE, PlanAction.DONE, PlanAction.RUN] == [one.action for one in found]
 
 
-@pytest.mark.parametrize(("longer", "seed"), [(-1, 0), (0, 1)])
-def test_a_recipe_that_measures_longer_or_from_another_seed_is_run_again(
-    longer: int, seed: int
-) -> None:
-    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
-    case, release, warmup, measured, seeded = measurement(file.points[0], CORE)
-    before = (case, release, warmup, measured + longer, seeded + seed)
-    [planned] = plan([file], here(done={before: 1}), **ONCE)
-    assert PlanAction.RUN is planned.action
+@pytest.mark.parametrize(
+    "other",
+    [
+        (*KEY[:3], KEY[3] - 1, KEY[4]),
+        (*KEY[:4], KEY[4] + 1),
+        measurement(SINGLE.points[0], Release(framework="megatron-core", version="0.15.3")),
+    ],
+)
+def test_another_length_seed_or_release_is_run_again(other: tuple[Any, ...]) -> None:
+    [found] = of_single(History({other: (RunDir(Path("a")),)}))
+    assert PlanAction.RUN is found.action
 
 
-def test_another_release_is_run_again() -> None:
-    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
-    older = Release(framework="megatron-core", version="0.15.3")
-    done = {measurement(file.points[0], older): 1}
-    [planned] = plan([file], here(done=done), only="*", repeat=1)
-    assert PlanAction.RUN is planned.action
-
-
-def test_what_another_runner_is_at_work_on_is_left_to_it() -> None:
-    [file] = recipe.load([RECIPES / "smoke" / "single.yaml"])
-    key = measurement(file.points[0], Release(framework="megatron-core", version="0.16.1"))
-    [planned] = plan([file], here(running=frozenset([key])), only="*", repeat=1)
-    assert (PlanAction.SKIP, "another runner is at work on it") == (planned.action, planned.reason)
-
-
-def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> None:
-    text = (RECIPES / "smoke" / "single.yaml").read_text()
-    path = tmp_path / "one.yaml"
-    path.write_text(text + "container: nvcr.io/nvidia/nemo:25.04\n")
-    files = recipe.load([path])
-    [outside] = plan(files, here(), only="*", repeat=1)
-    [inside] = plan(files, here(container="nvcr.io/nvidia/nemo:25.04"), only="*", repeat=1)
-    assert PlanAction.SKIP is outside.action
-    assert "PERFDB_CONTAINER" in outside.reason
-    assert (PlanAction.RUN, "nvcr.io/nvidia/nemo:25.04") == (
-        inside.action,
-        inside.release.container,
-    )
-    assert outside.release.container is None
+def test_a_case_of_another_runner_is_left_to_it() -> None:
+    [found] = of_single(History({}, running=frozenset([KEY])))
+    assert (PlanAction.SKIP, "another runner is at work on it") == (found.action, found.reason)
 
 
 @pytest.mark.parametrize(
@@ -150,5 +135,5 @@ def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> No
 def test_only_picks_cases_by_name(only: str, begin: str, end: str) -> None:
     every = [point.name for file in recipe.load([RECIPES]) for point in file.points]
     wanted = {name for name in every if name.startswith(begin) and name.endswith(end)}
-    assert wanted == set(verdicts(here(), only=only))
+    assert wanted == set(planned(target(), only=only))
     assert bool(wanted) == (only != "nothing")

@@ -1,6 +1,5 @@
 """Pages of the audit: what is open over all releases, and the entries of each."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from bs4 import BeautifulSoup
@@ -12,6 +11,7 @@ from perfdb.site.pages import audits
 from tests.site.samples import EVIL, finding, row, site_data, soup, table, words
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+FOLDER = "performance/audit"
 
 
 def audited(key: str, *found: Finding, **changed: object) -> Audited:
@@ -23,11 +23,12 @@ def pages_of(*known: Audited) -> dict[str, Page]:
     return {page.name: page for page in audits.pages(site_data([], known))}
 
 
-def entries(shown: BeautifulSoup, where: str = "article") -> Sequence[str]:
-    return [str(entry["id"]) for entry in shown.select(where)]
+def entries(shown: BeautifulSoup, where: str = "article") -> list[str]:
+    return [str(entry["id"]).removeprefix("result-") for entry in shown.select(where)]
 
 
-def test_a_release_has_its_entries_the_gravest_first_and_info_folded() -> None:
+def test_open_findings_come_first_and_each_release_has_its_entries() -> None:
+    """The gravest at the top; those with nothing but info are folded."""
     accepted = finding(ERROR, acknowledged="fine")
     made = pages_of(
         audited("info", finding(INFO), source_line=1),
@@ -38,12 +39,21 @@ def test_a_release_has_its_entries_the_gravest_first_and_info_folded() -> None:
         audited("other", finding(INFO), framework="automodel"),
     )
     names = ("automodel/25.04", "nemo/25.04", "nemo/25.02")
-    folder = "performance/audit"
-    assert list(made) == [folder, *(f"{folder}/{name}" for name in names)]
-    shown = soup(made[f"{folder}/nemo/25.04"])
-    order = ("third", "ninth", "accepted", "info")
-    assert entries(shown) == [f"result-{key}" for key in order]
-    assert entries(shown, "details article") == ["result-info"]
+    assert list(made) == [FOLDER, *(f"{FOLDER}/{name}" for name in names)]
+    shown = soup(made[f"{FOLDER}/nemo/25.04"])
+    assert entries(shown) == ["third", "ninth", "accepted", "info"]
+    assert entries(shown, "details article") == ["info"]
+
+    index = soup(made[FOLDER])
+    lines = [list(line.values()) for line in table(index)]
+    assert lines[:3] == [
+        ["NeMo AutoModel 25.04", "0", "0", "1", "0"],
+        ["NeMo Framework 25.04", "2", "0", "2", "1"],
+        ["NeMo Framework 25.02", "0", "1", "0", "0"],
+    ]
+    assert [line[0] for line in lines[3:]] == ["error", "error", "warning"]
+    assert "2 errors, 1 warning, 3 info, 1 explained." in words(index.p)
+    assert f"perfdb:{FOLDER}/nemo/25.02#result-older" in [it["href"] for it in index.select("a")]
 
 
 def test_an_entry_has_all_of_a_finding_and_leads_to_its_line_and_table() -> None:
@@ -61,29 +71,6 @@ def test_an_entry_has_all_of_a_finding_and_leads_to_its_line_and_table() -> None
         "Expected GBS 64, MBS 1 Found GBS 1, MBS 64 Suggestion swap them: GBS 64, MBS 1",
         f"info scaling {message} Expected – Found GBS 1, MBS 64",
     ]
-
-
-def test_open_findings_of_all_releases_come_first_the_gravest_of_them_at_the_top() -> None:
-    index, *_ = pages_of(
-        audited("a", finding(WARNING), release="25.11"),
-        audited("b", finding(), finding(INFO), release="25.02"),
-        audited("c", finding(acknowledged="fine")),
-    ).values()
-    shown = soup(index)
-    counted, opened = (table(BeautifulSoup(str(one), "html.parser"))
-                       for one in shown.select(".perf-wrap"))  # fmt: skip
-    nemo = "NeMo Framework"
-    assert [list(line.values()) for line in counted] == [
-        [f"{nemo} 25.11", "0", "1", "0", "0"],
-        [f"{nemo} 25.04", "0", "0", "0", "1"],
-        [f"{nemo} 25.02", "1", "0", "1", "0"],
-    ]
-    kinds = [next(iter(line.values())) for line in opened]
-    assert kinds == ["error", "warning"]
-    assert "1 error, 1 warning, 1 info, 1 explained." in words(shown.p)
-    assert any(
-        link["href"] == "perfdb:performance/audit/nemo/25.02#result-b" for link in shown.select("a")
-    )
 
 
 def test_of_very_many_findings_the_gravest_are_listed_and_the_others_counted() -> None:

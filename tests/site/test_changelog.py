@@ -51,6 +51,8 @@ def revision(number: int = 1, key: str = "a", **changed: object) -> ResultRevisi
         "task": "pretrain",
         "precision": "fp8",
         "num_gpus": 8,
+        "global_batch_size": 128,
+        "sequence_length": 8192,
         "origin": "published",
         "source": "page.md",
         "source_sha256": HASH,

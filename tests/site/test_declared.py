@@ -12,7 +12,6 @@ from sqlalchemy import URL
 
 from perfdb.db import migrate
 from perfdb.db.session import store_url
-from perfdb.site.directives import Declared
 from tests.factories import case, published, release, stored, write_run
 
 pytestmark = pytest.mark.slow
@@ -82,11 +81,6 @@ def rows(page: BeautifulSoup) -> list[str]:
 
 def tab_labels(page: BeautifulSoup) -> list[str]:
     return [label.get_text(strip=True) for label in page.select("label.sd-tab-label")]
-
-
-def test_what_is_declared_is_called_by_its_title() -> None:
-    declared = Declared("nemo", "25.07", task="lora", system="dgx-gb200")
-    assert "NeMo Framework 25.07, Fine-tuning (LoRA), DGX-GB200" == declared.title
 
 
 def test_a_page_declared_in_advance_fills_itself_when_results_arrive(

@@ -18,7 +18,7 @@ from perfdb.db.session import store_url
 from perfdb.ingest import withdraw
 from perfdb.record import Figures
 from perfdb.run_record import RecipeRef
-from perfdb.site import build_cache, extension
+from perfdb.site import extension, files
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, published, release, stored, write_run
 
@@ -160,7 +160,7 @@ def test_a_store_of_the_future_is_read_each_time(project: Project, tmp_path: Pat
         os.utime(project.store, ns=(ahead, ahead))
         after = project.built()
     assert after == project.clean(tmp_path / "clean")
-    assert build_cache.of_file(project.store) is None
+    assert files.state_of_file(project.store) is None
     settle(project.store)
 
 
@@ -186,43 +186,21 @@ def edited(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [removed, edited])
-@pytest.mark.parametrize(
-    "what",
-    [
-        f"html/{PAGE}.html",
-        "html/searchindex.js",
-        "html/genindex.html",
-        "html/_static/perfdb.css",
-        f"html/{PUBLISHED}/results.csv",
-        f"docs/{PAGE}.md",
-        f"docs/{GENERATED}/data/{PAGE}.json",
-        f"docs/{GENERATED}/done.json",
-        f"docs/{DOWNLOADS}/results.parquet",
-        "doctrees/perfdb-site.json",
-    ],
-)
 def test_a_file_that_was_touched_is_made_again(
-    project: Project, what: str, harm: Callable[[Path], None]
+    project: Project, harm: Callable[[Path], None]
 ) -> None:
+    """Those next to the documents, and the files of tables in the site."""
     before = project.last
-    harm(project.docs.parent / what)
-    assert before == project.built()
-
-
-def test_the_files_of_tables_are_made_again(project: Project) -> None:
-    before = project.last
-    made = [*(project.docs / DOWNLOADS / PAGE).iterdir()]
-    assert {".csv", ".json", ".parquet"} <= {path.suffix for path in made}
-    for harm in (edited, removed):
-        for path in made:
-            harm(path)
-        assert before == project.built()
-
-
-def test_a_page_that_was_withdrawn_and_put_back_is_removed_again(project: Project) -> None:
-    before = project.last
-    page = project.docs / f"{PAGE}.md"
-    shutil.copy2(page, page.with_name("0.9.md"))
+    tables = list((project.docs / DOWNLOADS / PAGE).iterdir())
+    assert {".csv", ".json", ".parquet"} <= {path.suffix for path in tables}
+    for path in (
+        project.docs / f"{PAGE}.md",
+        project.docs / GENERATED / "done.json",
+        project.docs / DOWNLOADS / "results.parquet",
+        project.html / PUBLISHED / "results.csv",
+        *tables,
+    ):
+        harm(path)
     assert before == project.built()
 
 
@@ -232,7 +210,7 @@ def test_another_perfdb_makes_every_page_anew(
     before = project.last
     monkeypatch.setattr(titles, "FRAMEWORKS", {"megatron-core": "Renamed"})
     assert before == project.built()
-    monkeypatch.setattr(build_cache, "code", lambda: "another")
+    monkeypatch.setattr(files, "code", lambda: "another")
     after = project.built()
     assert before != after == project.clean(tmp_path / "clean")
 
@@ -244,30 +222,8 @@ def test_nothing_is_asked_of_sphinx_that_the_next_one_lacks(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         project.clean(tmp_path / "clean")
-    ours = Path(build_cache.__file__).parent
+    ours = Path(files.__file__).parent
     assert [] == [str(one.message) for one in said if ours in Path(one.filename).parents]
-
-
-def test_what_is_installed_and_every_file_of_the_code_is_part_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, installed = tmp_path / "code", tmp_path / "site-packages"
-    for folder in (code, installed):
-        folder.mkdir()
-    monkeypatch.syspath_prepend(installed)
-    monkeypatch.syspath_prepend("")  # as `python -c` has it
-    (code / "a.py").write_text("1")
-    known = [build_cache.code.__wrapped__(code)]
-    for change in (
-        lambda: (code / "a.py").write_text("2"),
-        lambda: (code / "a.css").write_text("2"),
-        (installed / "sphinx-9.0.dist-info").mkdir,
-        lambda: (installed / "sphinx-9.0.dist-info").rename(installed / "sphinx-9.1.dist-info"),
-    ):
-        change()
-        known.append(build_cache.code.__wrapped__(code))
-    assert 5 == len(set(known))
-    assert known[-1] == build_cache.code.__wrapped__(code)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""The pages of the audit: what is open over all releases, and a page of entries for each."""
+"""The pages of the audit: the open findings of all releases, and the entries of each release."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -13,77 +12,44 @@ from perfdb.audit.report import counts
 from perfdb.groups import grouped
 from perfdb.record import Finding
 from perfdb.site import addresses, columns
-from perfdb.site.addresses import audit_entry
 from perfdb.site.cells import HtmlCell, formatted, known
-from perfdb.site.columns import ShownColumn
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
-from perfdb.site.grouping import newest_first, release_title
+from perfdb.site.grouping import ReleaseName, newest_first, release_title
 from perfdb.site.page import Block, Page
+from perfdb.site.pages.parts import heads, href, link_cell
 from perfdb.site.pages.sources import work_title
-from perfdb.site.tables import HtmlHead, plain
+from perfdb.site.tables import plain
 from perfdb.site.templates import badge, code, joined, link, paragraph, render
 
 MOST_OBJECTIONS: Final = 100
-"""Open errors and warnings that are listed over all releases, the gravest first."""
+"""Open errors and warnings that the list over all releases has, the gravest first."""
+NONE: Final = "There are no findings."
 
-MEANING: Final = (
-    "An error: numbers contradict one another by more than the rounding of what was printed. A "
-    "warning: a number is very likely wrong, or missing where it could stand. Info: worth knowing "
-    "before the number is used. Explained: somebody has looked at it and accepts it.",
-    "The tables show every figure as it was published or measured; the audit changes none.",
-)
-
-
-@dataclass(frozen=True)
-class AuditedRelease:
-    """The results of a release that have findings, the gravest first."""
-
-    framework: str
-    release: str | None
-    results: tuple[Audited, ...]
-
-    @property
-    def document(self) -> str:
-        """Its page."""
-        return addresses.of_audit(self.framework, self.release)
-
-    @property
-    def title(self) -> str:
-        """'NeMo Framework 25.04'."""
-        return release_title(self.framework, self.release)
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The findings of all its results."""
-        return [finding for audited in self.results for finding in audited.findings]
+Releases = Mapping[ReleaseName, Sequence[Audited]]
+"""The results with findings of each release, the gravest first."""
 
 
 def pages(data: SiteData) -> Iterator[Page]:
-    """The findings of each release, and what is open over all of them."""
-    releases = of_releases(data.audited)
-    found = counts(finding for release in releases for finding in release.findings)
+    """The list of open findings, and a page for each release that has findings."""
+    releases = _by_release(data.audited)
     number = units.counted(len(releases), "release")
+    found = counts(finding for some in releases.values() for finding in _findings(some))
     about = f"What the audit found in {number}: {found}." if releases else NONE
-    below = [release.document for release in releases]
-    yield Page(addresses.AUDIT, "Audit", about, partial(_audit, tuple(releases)), below=below)
-    for release in releases:
-        title = f"Audit of {release.title}"
-        results = units.counted(len(release.results), "result")
-        about = f"{title}: {counts(release.findings)} in {results}."
-        yield Page(release.document, title, about, partial(_entries, release))
+    below = [addresses.of_audit(*name) for name in releases]
+    yield Page(addresses.AUDIT, "Audit", about, partial(_audit, releases), below=below)
+    for name, some in releases.items():
+        title = f"Audit of {release_title(*name)}"
+        results = units.counted(len(some), "result")
+        about = f"{title}: {counts(_findings(some))} in {results}."
+        yield Page(addresses.of_audit(*name), title, about, partial(_entries, some))
 
 
-NONE: Final = "There are no findings."
-
-
-def of_releases(audited: Iterable[Audited]) -> list[AuditedRelease]:
+def _by_release(audited: Iterable[Audited]) -> Releases:
     """The releases that have findings, the newest first."""
-    by_release = grouped(audited, lambda it: (it.result.framework, it.result.release))
-    found = [
-        AuditedRelease(framework, version, tuple(sorted(some, key=_order)))
-        for (framework, version), some in by_release.items()
-    ]
-    return newest_first(found, [it.result for one in found for it in one.results])
+    found = grouped(audited, lambda it: (it.result.framework, it.result.release))
+    results = [it.result for some in found.values() for it in some]
+    names = dict.fromkeys((it.framework, it.release) for it in newest_first(results, results))
+    return {name: tuple(sorted(found[name], key=_order)) for name in names}
 
 
 def _order(audited: Audited) -> tuple[int, str, int, str]:
@@ -92,127 +58,95 @@ def _order(audited: Audited) -> tuple[int, str, int, str]:
     return gravity, result.source, result.source_line or 0, audited.anchor
 
 
-def _audit(releases: Sequence[AuditedRelease]) -> list[Block]:
-    """How many findings there are, what the kinds mean, where they are, and what is open."""
+def _findings(some: Iterable[Audited]) -> list[Finding]:
+    return [finding for audited in some for finding in audited.findings]
+
+
+def _audit(releases: Releases) -> list[Block]:
+    """How many findings each release has, and the errors and warnings that nobody explained."""
     if not releases:
         return [paragraph(NONE)]
-    total = counts(finding for release in releases for finding in release.findings)
-    heads = [HtmlHead("Release"), *(HtmlHead(it.capitalize(), numeric=True) for it in KINDS)]
     rows = []
-    for release in releases:
-        of_kind = Counter(finding.kind for finding in release.findings)
+    for name, some in releases.items():
+        of_kind = Counter(finding.kind for finding in _findings(some))
         numbers = (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
-        rows.append([_release(release), *numbers])
-    strong = Markup("<p><strong>{}.</strong></p>\n").format(total)
-    table = plain("Findings by release", heads, rows)
-    return [strong, *map(paragraph, MEANING), table, *_open(releases)]
-
-
-def _release(release: AuditedRelease) -> HtmlCell | str:
-    return HtmlCell(link(release.title, release.document), sort=release.title)
-
-
-def _open(releases: Sequence[AuditedRelease]) -> Iterator[Block]:
-    """Errors and warnings that nobody has explained, the errors first."""
-    yield Markup("<h2>Open errors and warnings</h2>\n")
+        rows.append([_release(name), *numbers])
+    titles = heads("Release", *(f"#{kind.capitalize()}" for kind in KINDS))
     found = [
-        (release, audited, finding)
-        for release in releases
-        for audited in release.results
+        (name, audited, finding)
+        for name, some in releases.items()
+        for audited in some
         for finding in audited.open
     ]
-    if not found:
-        yield paragraph("There are none.")
-        return
     found.sort(key=lambda it: KINDS.index(it[2].kind))
-    listed = found[:MOST_OBJECTIONS]
-    shown = {release.document: release for release, _, _ in listed}
-    names = {document: titles_of(release.results) for document, release in shown.items()}
-    heads = [
-        HtmlHead("Severity"),
-        HtmlHead("Rule"),
-        HtmlHead("Result", wide=True),
-        HtmlHead("Release"),
-    ]
-    rows = [
-        _row(release, audited, finding, names[release.document][audited.anchor])
-        for release, audited, finding in listed
-    ]
-    yield plain("Open errors and warnings", heads, rows)
-    left = len(found) - len(listed)
-    yield paragraph(f"On the pages of their releases: {left:,} more." if left else "")
-
-
-def _row(
-    release: AuditedRelease, audited: Audited, finding: Finding, name: str
-) -> list[HtmlCell | str]:
-    entry = audit_entry(release.framework, release.release, audited.anchor)
-    content = Markup('<a href="{}">{}</a>').format(entry, name)
-    return [
-        HtmlCell(badge(finding.kind), sort=KINDS.index(finding.kind)),
-        HtmlCell(code(finding.rule), sort=finding.rule),
-        HtmlCell(content, sort=name),
-        _release(release),
-    ]
-
-
-def _entries(release: AuditedRelease) -> list[Block]:
-    """An entry for each result of a release that has findings; those worth knowing are folded."""
-    names = titles_of(release.results)
-    entries = [(it, names[it.anchor], _place(it.result)) for it in release.results]
-    noted = [entry for entry in entries if not entry[0].objections]
     return [
         render(
-            "audit_entries",
-            objections=[entry for entry in entries if entry[0].objections],
-            noted=noted,
-            count=units.counted(len(noted), "result"),
+            "audit",
+            total=counts(finding for some in releases.values() for finding in _findings(some)),
+            by_release=plain("Findings by release", titles, rows),
+            opened=_opened(releases, found[:MOST_OBJECTIONS]) if found else "",
+            left=len(found[MOST_OBJECTIONS:]),
         )
     ]
 
 
+def _opened(releases: Releases, listed: Sequence[tuple[ReleaseName, Audited, Finding]]) -> Markup:
+    named = {name: titles_of(releases[name]) for name, _, _ in listed}
+    rows = []
+    for name, audited, finding in listed:
+        title, document = named[name][audited.anchor], addresses.of_audit(*name)
+        severity = HtmlCell(badge(finding.kind), sort=KINDS.index(finding.kind))
+        rule = HtmlCell(code(finding.rule), sort=finding.rule)
+        result = link_cell(title, document, audited.anchor)
+        rows.append([severity, rule, result, _release(name)])
+    titles = heads("Severity", "Rule", "~Result", "Release")
+    return plain("Open errors and warnings", titles, rows)
+
+
+def _release(name: ReleaseName) -> HtmlCell:
+    return link_cell(release_title(*name), addresses.of_audit(*name))
+
+
+def _entries(some: Sequence[Audited]) -> list[Block]:
+    """An entry for each result; those with nothing but info are folded."""
+    names = titles_of(some)
+    entries = [(it, names[it.anchor], _place(it.result)) for it in some]
+    noted = [entry for entry in entries if not entry[0].objections]
+    objections = [entry for entry in entries if entry[0].objections]
+    count = units.counted(len(noted), "result")
+    return [render("audit_entries", objections=objections, noted=noted, count=count)]
+
+
 def _place(result: SiteResult) -> Markup:
-    """Where the figures are from, and the table that shows them."""
-    tab = addresses.tab(result.framework, result.release, result.system)
-    table = Markup('<a href="{}">table</a>').format(tab)
-    return joined((_evidence(result), table), " · ")
-
-
-def _evidence(result: SiteResult) -> Markup:
-    if result.run_id is not None:
-        return link(f"run {result.run_id}", addresses.of_run(result.run_id))
+    """Links to the run or line that the figures are from, and to the table that shows them."""
     source = addresses.of_source(result.source_sha256)
-    if result.source_line is None:
-        return link(result.source, source)
-    line = f"{result.source}, line {result.source_line}"
-    return link(line, source, f"L{result.source_line}")
+    if result.run_id is not None:
+        evidence = link(f"run {result.run_id}", addresses.of_run(result.run_id))
+    elif result.source_line is None:
+        evidence = link(result.source, source)
+    else:
+        line = f"{result.source}, line {result.source_line}"
+        evidence = link(line, source, f"L{result.source_line}")
+    tab = addresses.tab(result.framework, result.release, result.system)
+    return joined((evidence, href("table", tab)), " · ")
 
 
-def titles_of(given: Iterable[Audited]) -> dict[str, str]:
-    """What each entry of a release is called: with all in which those of one name differ.
-
-    By its anchor.
-    """
-    names: dict[str, str] = {}
-    for name, some in grouped(given, lambda one: work_title(one.result)).items():
-        apart = [
-            it for it in columns.CASE.columns if len({known(it, one.result) for one in some}) > 1
-        ]
-        named = {one.anchor: ", ".join((name, *_configured(one, apart))) for one in some}
-        times = Counter(named.values())
-        names |= {
-            one.anchor: it if times[it] == 1 else f"{it}, {_from(one.result)}"
-            for one, it in zip(some, named.values(), strict=True)
-        }
-    return names
-
-
-def _from(result: SiteResult) -> str:
-    return f"run {result.run_id}" if result.run_id else f"line {result.source_line}"
-
-
-def _configured(one: Audited, columns_: Iterable[ShownColumn]) -> Iterator[str]:
-    for column in columns_:
-        value = known(column, one.result)
-        if value is not None:
-            yield f"{column.title} {formatted(column, value)}"
+def titles_of(some: Iterable[Audited]) -> dict[str, str]:
+    """The title of each entry by its anchor: the work, and the fields that tell two apart."""
+    found: dict[str, str] = {}
+    for title, same in grouped(some, lambda one: work_title(one.result)).items():
+        results = [one.result for one in same]
+        apart = [it for it in columns.CASE.columns if len({known(it, one) for one in results}) > 1]
+        names = []
+        for one in results:
+            values = ((column, known(column, one)) for column in apart)
+            texts = (
+                f"{it.title} {formatted(it, value)}" for it, value in values if value is not None
+            )
+            names.append(", ".join((title, *texts)))
+        times = Counter(names)
+        for audited, name in zip(same, names, strict=True):
+            one = audited.result
+            place = f"run {one.run_id}" if one.run_id else f"line {one.source_line}"
+            found[audited.anchor] = name if times[name] == 1 else f"{name}, {place}"
+    return found

@@ -1,9 +1,8 @@
-"""The best figures: of each system, the headline of a release, and the newest as bars."""
+"""The best figures: bars of the newest releases, headlines, and lines over releases."""
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
 from markupsafe import Markup
@@ -14,13 +13,14 @@ from perfdb.compare import report
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.site import addresses, charts
-from perfdb.site.addresses import UNATTRIBUTED
-from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, gpus, work
+from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, work
 from perfdb.site.charts import ChartBar, ChartLine
 from perfdb.site.data import SiteResult
-from perfdb.site.grouping import of_newest_releases, release_title, system_order
-from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import joined, paragraph
+from perfdb.site.grouping import of_newest_releases, system_order
+from perfdb.site.pages import parts
+from perfdb.site.pages.parts import differing, label, note, rows_left_out
+from perfdb.site.tables import plain
+from perfdb.site.templates import joined, render
 from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import is_rolling, version_order
 
@@ -28,11 +28,23 @@ Key = TypeVar("Key")
 Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
 RATES: Final[Sequence[Rate]] = get_args(Rate)
 
-_NODES: Final = re.compile(r"\d+[- ]nodes?")
-
 HEADLINE: Final = "Highest TFLOP/s"
 RULE: Final = "of pre-training where there is any"
 PRETRAINING: Final = "pretrain"
+
+OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
+ACROSS_MODELS: Final = (FLOPS, "mfu")
+"""The figures of a chart: the first of them that most results have. A token is not the same work in
+two models, a floating-point operation is."""
+
+DETAILS: Final = ("sequence length", "variant", "FLOPs convention")
+"""Parts that the labels of bars have only where the bars differ in them."""
+NAMES: Final = ("system", "precision", "number of GPUs")
+HISTORY_DETAILS: Final = ("model qualifiers", "global batch size", "sequence length", "origin")
+"""The parts that the label of a line always has, and those it has where the lines differ."""
+
+_NODES: Final = re.compile(r"\d+[- ]nodes?")
+precision_of = parts.precision_of
 
 
 def best_of_each(
@@ -68,61 +80,15 @@ def headline_cell(results: Sequence[SiteResult], where: Callable[[SiteResult], s
     )
     if top is None:
         return HtmlCell(units.UNKNOWN)
-    content = Markup('<a href="{}">{}</a> TFLOP/s/GPU: {}{}').format(
-        addresses.table_row(top), figure_text(top, FLOPS), work(top), where(top)
-    )
+    row = parts.href(figure_text(top, FLOPS), addresses.table_row(top))
+    content = Markup("{} TFLOP/s/GPU: {}{}").format(row, work(top), where(top))
     return HtmlCell(content, sort=figure(top, FLOPS))
 
 
 def qualifiers(result: SiteResult) -> str:
-    """What sets its model apart; '2-node' says how many GPUs there are."""
+    """What sets its model apart, without '2-node', which only repeats the number of GPUs."""
     every = result.qualifiers.split(", ")
     return ", ".join(one for one in every if not _NODES.fullmatch(one))
-
-
-def release_of(result: SiteResult) -> str:
-    """'Megatron-Bridge 26.06'."""
-    return release_title(result.framework, result.release)
-
-
-def precision_of(result: SiteResult) -> str:
-    """'FP8-CS'; empty where no precision is stated."""
-    return titles.precision(result.precision)
-
-
-OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
-ACROSS_MODELS: Final = (FLOPS, "mfu")
-"""The figures of a chart: the first of them that most results have. A token is not the same work in
-two models, a floating-point operation is."""
-
-
-@dataclass(frozen=True)
-class LabelPart:
-    """A part of a bar's label: what it tells, and its words; no words where that is unknown."""
-
-    title: str
-    of: Callable[[SiteResult], str]
-
-
-SYSTEM: Final = LabelPart("system", lambda one: one.system_title)
-MODEL: Final = LabelPart("model", lambda one: one.model_title)
-FRAMEWORK: Final = LabelPart("framework", release_of)
-PRECISION: Final = LabelPart("precision", precision_of)
-GPUS: Final = LabelPart("number of GPUs", lambda one: gpus(one.num_gpus, one.system))
-CONVENTION: Final = LabelPart("FLOPs convention", lambda one: one.flops_convention or "")
-
-SEQUENCE: Final = LabelPart("sequence length", lambda one: f"sequence {one.sequence_length:,}")
-
-ORIGIN: Final = LabelPart("origin", lambda one: one.origin)
-
-DETAILS: Final = (
-    SEQUENCE,
-    LabelPart(
-        "variant", lambda one: f"variant {titles.framework(one.variant)}" if one.variant else ""
-    ),
-    CONVENTION,
-)
-"""What a label tells only where it is not the same in every bar."""
 
 
 def metric_for(results: Iterable[SiteResult], names: Sequence[str]) -> Metric:
@@ -131,135 +97,64 @@ def metric_for(results: Iterable[SiteResult], names: Sequence[str]) -> Metric:
     return METRICS[max(names, key=lambda name: stated[name])]
 
 
+def details(metric: Metric) -> list[str]:
+    """The details that matter to a figure: only some figures depend on the FLOPs convention."""
+    is_bound = metric.name in CONVENTION_BOUND
+    return [part for part in DETAILS if part != "FLOPs convention" or is_bound]
+
+
 def chart(
-    title: str, results: Sequence[SiteResult], names: Sequence[str], parts: Sequence[LabelPart]
+    title: str, results: Sequence[SiteResult], names: Sequence[str], label_parts: Sequence[str]
 ) -> Markup:
     """The best of the newest releases as bars: one for each label. Nothing for fewer than two.
 
     A label has the parts, and of the DETAILS those in which the results differ. What has no bar is
-    counted below. Where the audit calls every row an error, a sentence says so.
+    counted below. Where every row has open errors, a sentence says so.
     """
     newest = of_newest_releases(results)
     clean = [result for result in newest if not result.has_open_errors]
     metric = metric_for(clean, names)
     stating = [result for result in clean if figure(result, metric.name) is not None]
-    first, *others = parts
-    label = (first, *differing(details(metric), stating), *others)
-    ranked = _ranked(stating, label, metric)
+    first, *others = label_parts
+    named = (first, *differing(details(metric), stating), *others)
+    best = best_of_each(stating, metric.name, lambda one: parts.words(named, one))
+    ranked = sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
     if len(ranked) < 2:
         why = (
             f"No bars are drawn: all {len(newest):,} rows of the newest releases have open errors."
         )
         return note(why if len(newest) > 1 and not clean else "")
-    drawn = ranked[: charts.MOST_BARS]
-    shown = [result for _, result in drawn]
-    below = note(
-        _meaning(label, shown),
-        report.counting(metric, (result.flops_convention for result in shown)),
-        f"The {len(drawn)} highest of {len(ranked)} are drawn." if len(ranked) > len(drawn) else "",
-        contradicted(len(newest) - len(clean)),
-        _without(metric, len(clean) - len(stating)),
-        _unattributed(results, newest),
-        "The table has every figure of the newest releases.",
+    shown = [result for _, result in ranked[: charts.MOST_BARS]]
+    drawn = {result.framework for result in newest if result.release is None}
+    below = render(
+        "bars_note",
+        parts=named,
+        frameworks=len({result.framework for result in shown}),
+        counting=report.counting(metric, (result.flops_convention for result in shown)),
+        drawn=len(shown),
+        ranked=len(ranked),
+        left_out=rows_left_out(len(newest) - len(clean)),
+        without=len(clean) - len(stating),
+        metric=metric.title,
+        unattributed=sum(it.release is None and it.framework not in drawn for it in results),
     )
-    origin = differing([ORIGIN], shown)
-    bars = [_bar((*key, *(part.of(it) for part in origin)), it, metric) for key, it in drawn]
+    full = (*named, *differing(["origin"], shown))
+    bars = [_bar(label(full, result), result, metric) for result in shown]
     return charts.with_note(charts.bars(title, metric.title, bars), below)
 
 
-def _ranked(
-    results: Iterable[SiteResult], parts: Sequence[LabelPart], metric: Metric
-) -> list[tuple[tuple[str, ...], SiteResult]]:
-    """The highest result of each label, the highest of them first."""
-    best = best_of_each(results, metric.name, lambda one: tuple(part.of(one) for part in parts))
-    return sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
-
-
-def _without(metric: Metric, count: int) -> str:
-    """'3 results have no TFLOP/s/GPU.'; empty for none."""
-    has = "has" if count == 1 else "have"
-    return f"{units.counted(count, 'result')} {has} no {metric.title}." if count else ""
-
-
-def _unattributed(results: Iterable[SiteResult], newest: Iterable[SiteResult]) -> str:
-    """How many results no bar may be of, as nobody stated their release; empty for none."""
-    drawn = {result.framework for result in newest if result.release is None}
-    count = sum(it.release is None and it.framework not in drawn for it in results)
-    if not count:
-        return ""
-    releases = f"an {UNATTRIBUTED} release is" if count == 1 else f"{UNATTRIBUTED} releases are"
-    return f"{units.counted(count, 'result')} of {releases} not drawn."
-
-
-def details(metric: Metric) -> list[LabelPart]:
-    """The details that matter to a figure."""
-    bound = metric.name in CONVENTION_BOUND
-    return [part for part in DETAILS if part is not CONVENTION or bound]
-
-
-def differing(parts: Iterable[LabelPart], results: Sequence[SiteResult]) -> list[LabelPart]:
-    """The parts that results differ in, without which their labels would seem to be alike."""
-    return [part for part in parts if len({part.of(one) for one in results}) > 1]
-
-
-def _meaning(parts: Sequence[LabelPart], drawn: Sequence[SiteResult]) -> str:
-    """What a bar is, and what bars of several frameworks do not tell."""
-    *some, last = (part.title for part in parts)
-    bar = (
-        f"Each bar is the highest figure of a {', '.join(some)} and {last}, in the newest release "
-        "of each framework."
-    )
-    if len({one.framework for one in drawn}) < 2:
-        return bar
-    return (
-        f"{bar} Bars of different frameworks differ in more than their precision: they do not "
-        "compare precisions alone."
-    )
-
-
-def _bar(key: tuple[str, ...], result: SiteResult, metric: Metric) -> ChartBar:
+def _bar(text: str, result: SiteResult, metric: Metric) -> ChartBar:
+    """A bar in the color of the peak that its precision is measured against."""
     value = figure(result, metric.name) or 0.0
     shown = value * 100 if metric.unit == "fraction" else value
-    label = (*key, "computed") if is_computed(result, metric.name) else key
-    colour = _colour(result.precision)
-    return ChartBar(
-        " · ".join(filter(None, label)), shown, figure_text(result, metric.name), colour
-    )
-
-
-def _colour(precision: str | None) -> str:
-    """By the peak that a precision is held against; one for all that have none."""
-    entry = catalog.precisions().get(precision or "")
-    peak = entry.peak if entry else None
-    return charts.OF_PEAKS.get(peak or "", charts.MUTED)
-
-
-def note(*sentences: str) -> Markup:
-    """What a drawing leaves out, below it; nothing without a sentence."""
-    return paragraph(" ".join(filter(None, sentences)), "perf-note")
-
-
-def contradicted(count: int) -> str:
-    """'1 row with open errors is left out.'; empty for none."""
-    if not count:
-        return ""
-    left = f"{'is' if count == 1 else 'are'} left out."
-    return f"{units.counted(count, 'row')} with open errors {left}"
+    computed = " · computed" if is_computed(result, metric.name) else ""
+    entry = catalog.precisions().get(result.precision or "")
+    colour = charts.OF_PEAKS.get((entry and entry.peak) or "", charts.MUTED)
+    return ChartBar(f"{text}{computed}", shown, figure_text(result, metric.name), colour)
 
 
 Work = Mapping[str, SiteResult]
-"""The best result of a work, by the version of the release."""
-
-NAMES: Final = (SYSTEM, PRECISION, GPUS)
-"""What the name of a line always has."""
-
-HISTORY_DETAILS: Final = (
-    LabelPart("model qualifiers", lambda one: one.qualifiers),
-    LabelPart("global batch size", lambda one: f"GBS {one.global_batch_size:,}"),
-    SEQUENCE,
-    ORIGIN,
-)
-"""What else tells one work from another: in the name of a line where the lines differ in it."""
+"""The best result of some work, by the version of the release."""
 
 
 def over_releases(title: str, results: Sequence[SiteResult]) -> Markup:
@@ -280,90 +175,63 @@ def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -
     names = sorted(builds, key=lambda name: version_order(name, builds[name]))
     heading = f"{framework} over its releases"
     title = f"{subject}: {heading}"
-    by_system = grouped(works, lambda work: SYSTEM.of(_first(work)))
+    by_system = grouped(works, lambda work: _first(work).system_title)
+    most = charts.MOST_LINES
     drawn = joined(
         charts.over_releases(
-            f"{title}, {name}",
-            metric.title,
-            names,
-            _lines(some[: charts.MOST_LINES], names, metric),
+            f"{title}, {system}", metric.title, names, _lines(some[:most], names, metric)
         )
-        for name, some in by_system.items()
+        for system, some in by_system.items()
     )
-    count = sum(min(len(some), charts.MOST_LINES) for some in by_system.values())
-    first = f"The first {charts.MOST_LINES} rows of each system are drawn, "
-    below = note(
-        f"{first}{count:,} of {len(works):,} in all." if len(works) > count else "",
-        "The best figure of each release at the same work, whatever its configuration.",
-        *_left_out(results),
+    count = sum(min(len(some), most) for some in by_system.values())
+    rolling = sorted({one.release for one in results if one.release and is_rolling(one.release)})
+    below = render(
+        "history_note",
+        most=most,
+        drawn=count,
+        works=len(works),
+        rolling=rolling,
+        left_out=rows_left_out(sum(one.has_open_errors for one in results)),
     )
-    rows = [_row(work, names, metric) for work in works]
-    heads = [
-        HtmlHead("System"),
-        HtmlHead("Work", wide=True),
-        *(HtmlHead(it, numeric=True) for it in names),
+    rows = [
+        [
+            HtmlCell(_first(work).system_title),
+            HtmlCell(label((*NAMES[1:], *HISTORY_DETAILS), _first(work))),
+            *(figure_cell(work.get(name), metric.name) for name in names),
+        ]
+        for work in works
     ]
-    name = Markup("<h3>{}</h3>\n").format(heading)
-    return joined((name, charts.with_note(drawn, below), plain(title, heads, rows)))
+    table = plain(title, parts.heads("System", "~Work", *(f"#{name}" for name in names)), rows)
+    return joined((Markup("<h3>{}</h3>\n").format(heading), charts.with_note(drawn, below), table))
 
 
 def _first(work: Work) -> SiteResult:
-    """The one that says which work it is."""
     return next(iter(work.values()))
-
-
-def _left_out(results: Sequence[SiteResult]) -> tuple[str, str]:
-    """Which results have no place in a history: rolling branches, and errors of the audit."""
-    rolling = sorted({one.release for one in results if one.release and is_rolling(one.release)})
-    branches = "which moves on, has" if len(rolling) == 1 else "which move on, have"
-    unplaced = f"{', '.join(rolling)}, {branches} no place among them." if rolling else ""
-    return unplaced, contradicted(sum(one.has_open_errors for one in results))
 
 
 def works_of(results: Iterable[SiteResult], metric: Metric) -> list[Work]:
     """Each work that two or more numbered releases have a figure of, in the order they come.
 
-    What the audit calls an error is in none.
+    Rows with open errors are left out.
     """
     works: dict[tuple[str, str], dict[str, SiteResult]] = defaultdict(dict)
     for result in results:
-        value = figure(result, metric.name)
-        if result.release is None or is_rolling(result.release):
-            continue
-        if value is None or result.has_open_errors:
+        value, release = figure(result, metric.name), result.release
+        if release is None or is_rolling(release) or value is None or result.has_open_errors:
             continue
         work = works[result.workload_key, result.origin]
-        best = work.get(result.release)
-        if best is None or value > (figure(best, metric.name) or 0.0):
-            work[result.release] = result
+        if release not in work or value > (figure(work[release], metric.name) or 0.0):
+            work[release] = result
     return [work for work in works.values() if len(work) > 1]
 
 
 def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[ChartLine]:
     """A line for each work, through the figures of the releases that have it."""
-    firsts = list(map(_first, works))
-    parts = (*NAMES, *differing(HISTORY_DETAILS, firsts))
-    return [
-        ChartLine(_said(parts, first), *_points(work, names, metric))
-        for first, work in zip(firsts, works, strict=True)
-    ]
-
-
-def _points(
-    work: Work, names: Sequence[str], metric: Metric
-) -> tuple[tuple[tuple[float, float], ...], tuple[str, ...]]:
-    """The places of its releases with their figures, and these as tables print them."""
-    there = [(float(place), work[name]) for place, name in enumerate(names) if name in work]
-    points = tuple((place, figure(one, metric.name) or 0.0) for place, one in there)
-    return points, tuple(figure_text(one, metric.name) for _, one in there)
-
-
-def _said(parts: Iterable[LabelPart], result: SiteResult) -> str:
-    return " · ".join(filter(None, (part.of(result) for part in parts)))
-
-
-def _row(work: Work, names: Sequence[str], metric: Metric) -> list[HtmlCell]:
-    first = _first(work)
-    system, *others = NAMES
-    cells = (figure_cell(work.get(name), metric.name) for name in names)
-    return [HtmlCell(system.of(first)), HtmlCell(_said((*others, *HISTORY_DETAILS), first)), *cells]
+    named = (*NAMES, *differing(HISTORY_DETAILS, list(map(_first, works))))
+    lines = []
+    for one in works:
+        there = [(float(place), one[name]) for place, name in enumerate(names) if name in one]
+        points = tuple((place, figure(it, metric.name) or 0.0) for place, it in there)
+        texts = tuple(figure_text(it, metric.name) for _, it in there)
+        lines.append(ChartLine(label(named, _first(one)), points, texts))
+    return lines

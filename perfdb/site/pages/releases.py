@@ -1,6 +1,6 @@
 """The pages of releases, their list, the newest first, and the archive of them."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,19 +13,11 @@ from markupsafe import Markup
 from perfdb.audit.report import counts
 from perfdb.catalog import titles
 from perfdb.groups import grouped
-from perfdb.site import addresses, columns
+from perfdb.site import addresses, columns, grouping
 from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
-from perfdb.site.grouping import (
-    Grouping,
-    ReleaseName,
-    by_name,
-    is_on_gpus,
-    newest_first,
-    release_title,
-    sections,
-)
+from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import (
     AllDownloads,
     Block,
@@ -38,8 +30,9 @@ from perfdb.site.page import (
     offered,
     summary_of_names,
     summary_of_results,
-)
+)  # fmt: skip
 from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
+from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import link, paragraph, render, render_text
 from perfdb.units import UNKNOWN, counted
@@ -54,13 +47,12 @@ NONE: Final = "No releases yet: the store holds no results."
 
 @dataclass(frozen=True)
 class ReleaseData:
-    """A release of a framework and its results."""
+    """A release of a framework and its results; `also` are pages that have more of it."""
 
     framework: str
     release: str | None
     results: tuple[SiteResult, ...]
     also: tuple[Link, ...] = ()
-    """Pages that have more of it."""
 
     @property
     def document(self) -> str:
@@ -87,12 +79,18 @@ def of_results(results: Iterable[SiteResult]) -> list[ReleaseData]:
     """All releases, by framework, the newest first."""
     by_release = grouped(results, lambda result: (result.framework, result.release))
     made = [ReleaseData(*name, tuple(some)) for name, some in by_release.items()]
-    return newest_first(made, [result for one in made for result in one.results])
+    return grouping.newest_first(made, [result for one in made for result in one.results])
 
 
 def of_data(data: SiteData) -> list[ReleaseData]:
     """All releases, with links to the pages that have more of each."""
-    links = _links(data)
+    links: dict[ReleaseName, list[Link]] = defaultdict(list)
+    for pair in data.pairs:
+        for release, other in permutations((pair.after, pair.before)):
+            links[pair.framework, release].append(Link(f"compared with {other}", pair.document))
+    for page in data.scaling:
+        title = f"scaling on {page.system_title}"
+        links[page.framework, page.release].append(Link(title, page.document))
     for name, text in _objections(data.audited).items():
         links[name].append(Link(f"{text} found by the audit", addresses.of_audit(*name)))
     return [
@@ -101,26 +99,8 @@ def of_data(data: SiteData) -> list[ReleaseData]:
     ]
 
 
-def pages(data: SiteData) -> Iterator[Page]:
-    """The page of each release, the list of them, and the archive."""
-    releases = of_data(data)
-    yield from _lists(releases, _objections(data.audited))
-    for release in releases:
-        label = addresses.label(release.framework, release.release)
-        body = partial(_release, release)
-        yield Page(release.document, release.title, _about(release), body, label=label)
-
-
-def _about(release: ReleaseData) -> str:
-    """'NeMo Framework 25.04: 39 published results of 8 models on DGX-H100 and DGX-B200.'"""
-    models = counted(len({result.model for result in release.results}), "model")
-    tabs = [one for part in sections(release.results) for one in by_name(part.results, "system")]
-    systems = summary_of_names(tab.title for tab in tabs)
-    return f"{release.title}: {summary_of_results(release.results)} of {models} on {systems}."
-
-
 def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
-    """'2 errors, 1 warning': what is open of each release."""
+    """'2 errors, 1 warning': the open findings of each release."""
     by_release = grouped(audited, lambda entry: (entry.result.framework, entry.result.release))
     still_open = {
         name: counts(finding for entry in entries for finding in entry.open)
@@ -129,54 +109,58 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
     return {name: text for name, text in still_open.items() if text}
 
 
-def _links(data: SiteData) -> dict[ReleaseName, list[Link]]:
-    """The pages that have more of each release."""
-    links: dict[ReleaseName, list[Link]] = defaultdict(list)
-    for pair in data.pairs:
-        for release, other in permutations((pair.after, pair.before)):
-            links[pair.framework, release].append(Link(f"compared with {other}", pair.document))
-    for one in data.scaling:
-        title = f"scaling on {one.system_title}"
-        links[one.framework, one.release].append(Link(title, one.document))
-    return links
+def pages(data: SiteData) -> Iterator[Page]:
+    """The page of each release, the list of them, and the archive."""
+    releases = of_data(data)
+    frameworks = grouped(releases, lambda release: release.framework)
+    names = summary_of_names(map(titles.framework, frameworks))
+    summary = f"{counted(len(releases), 'release')} of {names}"
+    about = f"{summary}: the results, open findings and headline figure of each."
+    yield Page(
+        addresses.PERFORMANCE,
+        "Performance",
+        about if releases else NONE,
+        partial(_list, frameworks, _objections(data.audited)),
+        below=[release.document for release in releases],
+        label=LABEL,
+    )
+    about = f"{summary}: the date, results and containers of each, and which is the newest."
+    archive = partial(_archive, frameworks)
+    yield Page(addresses.ARCHIVE, "Archive", about if releases else NONE, archive)
+    for one in releases:
+        models = counted(len({result.model for result in one.results}), "model")
+        parts = grouping.sections(one.results)
+        tabs = [tab for part in parts for tab in grouping.by_name(part.results, "system")]
+        systems = summary_of_names(tab.title for tab in tabs)
+        about = f"{one.title}: {summary_of_results(one.results)} of {models} on {systems}."
+        label = addresses.label(one.framework, one.release)
+        yield Page(one.document, one.title, about, partial(_release, one), label=label)
 
 
 def _release(release: ReleaseData) -> list[Block]:
+    """The head, and a section for each task with a tab for each system."""
+    # the search passes over words of digits alone, and '25.07' is two of them
     entry = f"{release.release}; {release.framework} {release.release}"
-    # The search passes over words of digits alone, and '25.07' is two of them.
-    found = [IndexEntry(entry)] if release.release is not None else []
-    return [head(release), *found, *of_tasks(release.results)]
-
-
-def of_tasks(results: Sequence[SiteResult], group_by: Grouping = "system") -> list[Block]:
-    """A section for each task of a release, with a tab for each system or model."""
-    made: list[Block] = []
-    for part in sections(results):
-        tabs = [
-            Tab(one.name, one.title, release_table(f"{part.title}, {one.title}", one.results))
-            for one in by_name(part.results, group_by)
-        ]
-        made.append(Section(part.title, [Tabs(group_by, tabs)]))
+    made: list[Block] = [head(release), *([IndexEntry(entry)] if release.release else [])]
+    for part in grouping.sections(release.results):
+        tabs = []
+        for one in grouping.by_name(part.results, "system"):
+            label = f"{part.title}, {one.title} results"
+            blocks = offered(label, one.results, columns.of_results(one.results))
+            tabs.append(Tab(one.name, one.title, blocks))
+        made.append(Section(part.title, [Tabs("system", tabs)]))
     return made
-
-
-def release_table(label: str, results: Sequence[SiteResult]) -> list[Block]:
-    """The table of a tab: as the framework's pages print the task."""
-    return offered(f"{label} results", results, columns.of_results(results))
 
 
 def head(release: ReleaseData) -> Markup:
     """The containers of a release, its labels, its originals, and pages with more of it."""
     results = release.results
-    containers = {it.container: 0 for it in sorted(results, key=lambda it: it.container or "")}
-    for one in results:
-        containers[one.container] += 1
     originals = {it.source_sha256: it for it in results if it.source_url or it.published_on}
     return render(
         "release_head",
         also=release.also,
         chosen=CHOSEN,
-        containers={name: count for name, count in containers.items() if name},
+        containers=dict(sorted(Counter(it.container for it in results if it.container).items())),
         count=len(results),
         is_measured=any(it.is_measured for it in results),
         is_published=any(not it.is_measured for it in results),
@@ -188,42 +172,20 @@ def head(release: ReleaseData) -> Markup:
     )
 
 
-def _lists(
-    releases: Sequence[ReleaseData], objections: Mapping[ReleaseName, str]
-) -> Iterator[Page]:
-    """The list of what each release has achieved, and the archive of how much there is of it."""
-    if not releases:
-        yield Page(addresses.PERFORMANCE, "Performance", NONE, partial(_nothing), label=LABEL)
-        yield Page(addresses.ARCHIVE, "Archive", NONE, partial(_nothing))
-        return
-    frameworks = grouped(releases, lambda release: release.framework)
-    names = summary_of_names(map(titles.framework, frameworks))
-    summary = f"{counted(len(releases), 'release')} of {names}"
-    yield Page(
-        addresses.PERFORMANCE,
-        "Performance",
-        f"{summary}: the results, open findings and headline figure of each.",
-        partial(_list, frameworks, objections),
-        below=[release.document for release in releases],
-        label=LABEL,
-    )
-    about = f"{summary}: the date, results and containers of each, and which is the newest."
-    yield Page(addresses.ARCHIVE, "Archive", about, partial(_archive, frameworks))
+Frameworks = Mapping[str, Sequence[ReleaseData]]
+"""The releases of each framework, the newest first."""
 
 
-def _nothing() -> list[Block]:
-    return [paragraph(NONE), no_data()]
-
-
-def _list(
-    frameworks: Mapping[str, Sequence[ReleaseData]], objections: Mapping[ReleaseName, str]
-) -> list[Block]:
+def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str]) -> list[Block]:
+    """What each release has achieved, and how many open findings it has."""
+    if not frameworks:
+        return [paragraph(NONE), no_data()]
     intro = (
         "A page for each release of each framework: rolling branches, then the highest version "
         f"first, and {TRIAL} last. The highest TFLOP/s is shown, {RULE}."
     )
     made: list[Block] = [paragraph(intro), AllDownloads()]
-    heads = [*_COUNTED, HtmlHead("Open findings"), HtmlHead(HEADLINE, wide=True, near=True)]
+    last = [HtmlHead("Open findings"), HtmlHead(HEADLINE, wide=True, near=True)]
     for framework, releases in frameworks.items():
         rows = []
         for one in releases:
@@ -231,21 +193,19 @@ def _list(
             audit = addresses.of_audit(one.framework, one.release)
             top = headline_cell(one.results, lambda result: f" on {result.system_title}")
             rows.append([*_counted(one, ()), link(text, audit) if text else "none", top])
-        title = titles.framework(framework)
-        made.append(Section(title, [plain(f"Releases of {title}", heads, rows)]))
+        made.append(_section(framework, last, rows))
     return made
 
 
-def _archive(frameworks: Mapping[str, Sequence[ReleaseData]]) -> list[Block]:
-    made: list[Block] = [
-        render_text(
-            "<p>Every release that counts; withdrawn ones are in the "
-            "{{ link('changelog of the data', changelog) }}. A page stays where it is when a newer "
-            "one comes.</p>\n",
-            changelog=addresses.CHANGELOG,
-        )
-    ]
-    heads = [*_COUNTED, HtmlHead("Container", wide=True)]
+def _archive(frameworks: Frameworks) -> list[Block]:
+    """How much there is of each release, and which is the newest."""
+    if not frameworks:
+        return [paragraph(NONE), no_data()]
+    intro = (
+        "<p>Every release that counts; withdrawn ones are in the {{ link('changelog of the data', "
+        "changelog) }}. A page stays where it is when a newer one comes.</p>\n"
+    )
+    made: list[Block] = [render_text(intro, changelog=addresses.CHANGELOG)]
     for framework, releases in frameworks.items():
         some = [one for one in releases if one.on_gpus] or releases
         newest = next((one for one in some if is_numbered(one.release)), some[0])
@@ -254,16 +214,19 @@ def _archive(frameworks: Mapping[str, Sequence[ReleaseData]]) -> list[Block]:
             marks = ["rolling"] if is_rolling(one.release) else []
             marks += ["newest"] if one.release is not None and one == newest else []
             rows.append([*_counted(one, marks), ", ".join(one.containers) or UNKNOWN])
-        title = titles.framework(framework)
-        made.append(Section(title, [plain(f"Releases of {title}", heads, rows)]))
+        made.append(_section(framework, heads("~Container"), rows))
     return made
 
 
-_COUNTED: Final = (
-    HtmlHead("Release"),
-    HtmlHead("Date", "of its newest page or run"),
-    *(HtmlHead(name, numeric=True) for name in ("Measured", "Published", "Models", "Systems")),
-)
+def _section(
+    framework: str, last: Sequence[HtmlHead], rows: Sequence[Sequence[HtmlCell | str]]
+) -> Section:
+    title = titles.framework(framework)
+    counts_ = heads(
+        "Release", "Date|of its newest page or run", "#Measured", "#Published", "#Models",
+        "#Systems",
+    )  # fmt: skip
+    return Section(title, [plain(f"Releases of {title}", [*counts_, *last], rows)])
 
 
 def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]:
@@ -282,7 +245,7 @@ def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]
     systems = {result.system for result in release.results}
     numbers = (measured, len(release.results) - measured, len(models), len(systems))
     return [
-        # by its title: a version alone would be sorted as a number, 0.10 before 0.9
+        # sorted by title: a version alone would be sorted as a number, 0.10 before 0.9
         HtmlCell(name, sort=release.title),
         max(days).isoformat() if days else UNKNOWN,
         *(f"{number:,}" for number in numbers),

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Final
 
 from docutils.nodes import make_id
@@ -13,182 +12,35 @@ from perfdb import metrics, units
 from perfdb.audit.interval import half_unit
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
 from perfdb.site import addresses, charts
-from perfdb.site.addresses import audit_entry, slug
+from perfdb.site.addresses import slug
 from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, figure_text, formatted, known
 from perfdb.site.charts import ChartLine
 from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
 from perfdb.site.data import Audited, SiteData, SiteResult
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data, summary_of_names
-from perfdb.site.pages import best_results
 from perfdb.site.pages.best_results import RATES, Rate
 from perfdb.site.pages.comparisons import names
+from perfdb.site.pages.parts import heads, href, label, link_cell, note, rows_left_out
 from perfdb.site.series import ScaledModel, ScalingPage, ScalingSeries, efficiency
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
-from perfdb.site.templates import joined, link, paragraph, render_text, short_hash, to
+from perfdb.site.templates import joined, paragraph, render, short_hash, to
 from perfdb.stated import RATE, figure
 
 RULE: Final = "scaling"
-"""The audit's rule that remarks on it."""
-
-_PRINTED: Final = 0.0005
-"""Half a unit of an efficiency as it is printed: 100.0 %."""
-_DUST: Final = 1e-9
-"""What floating-point arithmetic may add."""
-
-
-def points_above(series: ScalingSeries) -> tuple[SiteResult, ...]:
-    """The points whose GPUs are faster than at the smallest scale, beyond rounding."""
-    first, *others = series.points
-    highest = (1 + _half_unit(first, series.rate)) * (1 + _DUST)
-    shares = efficiency(series)
-    return tuple(
-        one
-        for one in others
-        if (share := shares[one.num_gpus]) > 1 + _PRINTED
-        and share * (1 - _half_unit(one, series.rate)) > highest
-    )
-
-
-def _half_unit(result: SiteResult, rate: Rate) -> float:
-    """Half a unit in the last digit of what a rate is stated by, as a share of that."""
-    for name in (rate, "tokens_per_sec", "step_time_s"):
-        stated: float | None = getattr(result, name)
-        if stated:
-            return half_unit(stated, name, result.printed.get(name)) / stated
-    return 0.0
-
-
-def efficiency_cell(point: SiteResult, series: ScalingSeries, page: str = "") -> HtmlCell:
-    """The efficiency; where it is above 100 %, with a mark that leads to the note on the page."""
-    share = efficiency(series)[point.num_gpus]
-    text = units.percent(share)
-    if point not in points_above(series):
-        return HtmlCell(text, sort=share)
-    mark = Markup(
-        '{}<sup class="perf-mark"><a href="{}#{}" aria-label="why it is above 100 %">*</a></sup>'
-    ).format(text, page, f"{series.anchor}-above")
-    return HtmlCell(mark, sort=share)
-
-
-def anomaly_note(series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
-    """Where the efficiency is above 100 %, and what is not as at the smallest scale.
-
-    `audited` are the entries of results that the audit's rule remarks on, by their number.
-    """
-    above = points_above(series)
-    if not above:
-        return Markup("")
-    counts = ", ".join(f"{one.num_gpus:,}" for one in above)
-    first = series.points[0]
-    batch = ["samples per GPU"] if series.scaling == "strong" else []
-    other = ", ".join([*batch, *names(above, first)])
-    why = (
-        f"Not the same at both: {other}."
-        if other
-        else ("The rows state no difference in configuration.")
-    )
-    text = (
-        f"* Above 100 % at {counts} GPUs: each GPU is faster there than at the smallest scale, "
-        f"{units.counted(first.num_gpus, 'GPU')}. {why}"
-    )
-    found = [
-        (
-            units.counted(one.num_gpus, "GPU"),
-            audit_entry(one.framework, one.release, audited[one.result_id]),
-        )
-        for one in series.points
-        if one.result_id in audited
-    ]
-    return render_text(
-        '<p class="perf-note" id="{{ anchor }}">{{ text }}'
-        "{% if found %} The audit's findings: {% for gpus, entry in found %}"
-        '<a href="{{ entry }}">{{ gpus }}</a>{% if not loop.last %}, {% endif %}{% endfor %}.'
-        "{% endif %}</p>\n",
-        anchor=f"{series.anchor}-above",
-        text=text,
-        found=found,
-    )
-
-
+"""The rule of the audit that notes where work does not scale."""
 BASELINE: Final = 80.0
 """In percent: where the axis of efficiencies begins at the highest, as else noise looks large."""
-
-
-def of_series(title: str, given: Sequence[ScalingSeries]) -> list[Markup]:
-    """The rate of each GPU in every series against the ideal, and what share of it that is.
-
-    Two drawings for each kind of rate.
-    """
-    by_rate = {rate: [series for series in given if series.rate == rate] for rate in RATES}
-    return [_chart(title, rate, some) for rate, some in by_rate.items() if some]
-
-
-def _chart(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
-    shown = series[: charts.MOST_LINES]
-    drawn = joined((_rates(title, rate, shown), _efficiencies(title, shown)))
-    which = f"The first {len(shown)} of {len(series)} series are drawn."
-    return charts.with_note(drawn, best_results.note(which if len(series) > len(shown) else ""))
-
-
-def _rates(title: str, rate: Rate, shown: Sequence[ScalingSeries]) -> Markup:
-    lines = [
-        ChartLine(
-            _label(one),
-            tuple((float(it.num_gpus), figure(it, rate) or 0.0) for it in one.points),
-            tuple(figure_text(it, rate) for it in one.points),
-        )
-        for one in shown
-    ]
-    name = "ideal: as at the smallest scale"
-    ideal = [
-        ChartLine(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
-        for line in lines
-    ]
-    return charts.over_gpus(title, METRICS[rate].title, [*lines, *ideal])
-
-
-def _efficiencies(title: str, shown: Sequence[ScalingSeries]) -> Markup:
-    """In percent, from so far below the lowest on that a loss of a few can be seen."""
-    shares = [efficiency(one) for one in shown]
-    lines = [
-        ChartLine(
-            _label(one),
-            tuple((float(gpus), share * 100) for gpus, share in some.items()),
-            tuple(map(units.percent, some.values())),
-        )
-        for one, some in zip(shown, shares, strict=True)
-    ]
-    ends = [end(gpus for some in shares for gpus in some) for end in (min, max)]
-    ideal = ChartLine("ideal", tuple((float(gpus), 100.0) for gpus in ends), ideal=True)
-    lowest = 100 * min(chain.from_iterable(some.values() for some in shares))
-    low = max(0.0, min(BASELINE, lowest // 10 * 10 - 10))
-    axis = f"Efficiency (%), axis from {low:g}"
-    return charts.over_gpus(f"{title}: efficiency", axis, [*lines, ideal], low)
-
-
-def _label(series: ScalingSeries) -> str:
-    first = series.points[0]
-    parts = (
-        best_results.precision_of(first),
-        f"sequence {first.sequence_length:,}",
-        f"{series.scaling} scaling",
-    )
-    return " · ".join(filter(None, parts))
-
-
 WHAT: Final = (
     "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
     "the smallest scale. Rows with open errors are in no series."
 )
 NONE: Final = "The store has no work at two or more numbers of GPUs yet."
-HOW: Final = (
-    "Where several configurations were run at a scale, the fastest is shown; what of the "
-    "configuration changes with the scale has a column. Efficiency and days are computed from the "
-    "rates; a rate that is not stated is computed from those that are, or from the step time, and "
-    "says so. Days are those of 10¹² tokens without a pause. Rows with open errors are in no "
-    "series."
-)
+
+_PRINTED: Final = 0.0005
+"""Half a unit of an efficiency as it is printed: 100.0 %."""
+_DUST: Final = 1e-9
+"""What floating-point arithmetic may add."""
 
 
 def pages(data: SiteData) -> Iterator[Page]:
@@ -202,14 +54,14 @@ def pages(data: SiteData) -> Iterator[Page]:
     for page in data.scaling:
         release = release_title(page.framework, page.release)
         title = f"Scaling of {release} on {page.system_title}"
-        names = summary_of_names(one.title for one in page.models)
-        about = f"{title}: {names}, with the efficiency at each scale."
+        models = summary_of_names(one.title for one in page.models)
+        about = f"{title}: {models}, with the efficiency at each scale."
         body = partial(_scaling, _with_entries(page, data.audited))
         yield Page(page.document, title, about, body, has_contents=True)
 
 
 def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:
-    """The page with the entries of those of its results whose scaling the audit remarks on."""
+    """The page with the audit's entries on the scaling of its results."""
     every = [series for scaled in page.models for series in scaled.series]
     shown = {result.result_id for series in every for result in series.points}
     entries = {
@@ -224,20 +76,16 @@ def _index(pages_: Sequence[ScalingPage], any_results: bool) -> list[Block]:
     """The list: each series with its smallest and largest scale, and the efficiency at the end."""
     if not pages_:
         return [paragraph(NONE) if any_results else no_data()]
-    heads = [
-        HtmlHead("Work"),
-        HtmlHead("Series", wide=True),
-        HtmlHead("GPUs", numeric=True),
-        HtmlHead("Efficiency at the largest", numeric=True, near=True),
-        HtmlHead("Release"),
-    ]
+    work, series, gpus, release = heads("Work", "~Series", "#GPUs", "Release")
+    at_largest = HtmlHead("Efficiency at the largest", numeric=True, near=True)
     rows = [
         _index_row(f"{model.title} on {on.system_title}", series, on)
         for on in pages_
         for model in on.models
         for series in model.series
     ]
-    return [paragraph(WHAT), plain("Scaling", heads, rows)]
+    titles = [work, series, gpus, at_largest, release]
+    return [paragraph(WHAT), plain("Scaling", titles, rows)]
 
 
 def _index_row(title: str, series: ScalingSeries, on: ScalingPage) -> list[HtmlCell | str]:
@@ -246,25 +94,23 @@ def _index_row(title: str, series: ScalingSeries, on: ScalingPage) -> list[HtmlC
     smallest, *_, largest = series.points
     sizes = f"{smallest.num_gpus:,} to {largest.num_gpus:,}"
     return [
-        HtmlCell(link(title, on.document, series.anchor), sort=title),
+        link_cell(title, on.document, series.anchor),
         series.title,
         HtmlCell(sizes, sort=largest.num_gpus),
         efficiency_cell(largest, series, to(on.document)),
-        HtmlCell(Markup('<a href="{}">{}</a>').format(page, short_hash(release)), sort=release),
+        HtmlCell(href(short_hash(release), page), sort=release),
     ]
 
 
 def _scaling(page: ScalingPage) -> list[Block]:
-    """The sources of the figures, what is computed, and a section for each model."""
-    head = render_text(
-        '<p><a href="{{ tab }}">{{ release }}</a> · {{ link(system_title, system) }} · '
-        "{{ link('every series', scaling) }}</p>\n<p>{{ how }}</p>\n",
+    """Where the figures are from, what is computed, and a section for each model."""
+    head = render(
+        "scaling_head",
         tab=addresses.tab(page.framework, page.release, page.system),
         release=release_title(page.framework, page.release),
         system=addresses.of_system(page.system),
         system_title=page.system_title,
         scaling=addresses.SCALING,
-        how=HOW,
     )
     return [head, *(Section(one.title, [_model(one, page)]) for one in page.models)]
 
@@ -274,22 +120,52 @@ def _model(scaled: ScaledModel, page: ScalingPage) -> Markup:
     title = f"{scaled.title} on {page.system_title}"
     # the heading above it may have the same anchor
     is_same = make_id(scaled.title) == slug(scaled.model)
-    return render_text(
-        '<div class="perf-at"{% if anchor %} id="{{ anchor }}"{% endif %}>'
-        "{% for part in parts %}{{ part }}{% endfor %}"
-        "<p>{{ link('Every result of ' ~ model, document) }}</p>\n</div>\n",
+    return render(
+        "scaled_model",
         anchor="" if is_same else slug(scaled.model),
-        parts=[
-            *of_series(title, scaled.series),
-            *(_series_table(title, series, page.audited) for series in scaled.series),
+        charts=[
+            _charts(title, rate, some)
+            for rate in RATES
+            if (some := [series for series in scaled.series if series.rate == rate])
         ],
+        series=[_series(title, series, page.audited) for series in scaled.series],
         model=scaled.title,
         document=addresses.of_model(scaled.model),
     )
 
 
-def _series_table(title: str, series: ScalingSeries, audited: Mapping[int, str]) -> Markup:
-    """The table of a series."""
+def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
+    """The rate of each GPU against the ideal, and the share of the ideal that it is."""
+    shown = series[: charts.MOST_LINES]
+    rates, shares = [], []
+    for one in shown:
+        first, values = one.points[0], efficiency(one)
+        named = label(("precision", "sequence length"), first) + f" · {one.scaling} scaling"
+        points = tuple((float(it.num_gpus), figure(it, rate) or 0.0) for it in one.points)
+        rates.append(ChartLine(named, points, tuple(figure_text(it, rate) for it in one.points)))
+        points = tuple((float(gpus), share * 100) for gpus, share in values.items())
+        shares.append(ChartLine(named, points, tuple(map(units.percent, values.values()))))
+    name = "ideal: as at the smallest scale"
+    ideal = [
+        ChartLine(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
+        for line in rates
+    ]
+    every = [point for line in shares for point in line.points]
+    ends = min(every)[0], max(every)[0]
+    # from so far below the lowest on that a loss of a few percent can be seen
+    low = max(0.0, min(BASELINE, min(share for _, share in every) // 10 * 10 - 10))
+    flat = ChartLine("ideal", tuple((gpus, 100.0) for gpus in ends), ideal=True)
+    axis = f"Efficiency (%), axis from {low:g}"
+    drawn = (
+        charts.over_gpus(title, METRICS[rate].title, [*rates, *ideal]),
+        charts.over_gpus(f"{title}: efficiency", axis, [*shares, flat], low),
+    )
+    which = f"The first {len(shown)} of {len(series)} series are drawn."
+    return charts.with_note(joined(drawn), note(which if len(series) > len(shown) else ""))
+
+
+def _series(title: str, series: ScalingSeries, audited: Mapping[int, str]) -> dict[str, object]:
+    """The heading of a series, its table and its notes."""
     every = [
         *_figures(series),
         *_as_printed(series.points),
@@ -307,40 +183,107 @@ def _series_table(title: str, series: ScalingSeries, audited: Mapping[int, str])
         ids=[f"{series.anchor}-{point.num_gpus}" for point in series.points],
         notes=[(*same, *_counted_by(point, series.rate)) for point in series.points],
     )
-    above = anomaly_note(series, audited)
-    left_out = best_results.note(best_results.contradicted(series.wrong))
-    return render_text(
-        '<h3 id="{{ series.anchor }}">{{ series.title }}</h3>\n{{ table }}{{ above }}'
-        "{{ left_out }}",
-        series=series,
-        table=made,
-        above=above,
-        left_out=left_out,
+    above = points_above(series)
+    return {
+        "anchor": series.anchor,
+        "title": series.title,
+        "table": made,
+        "above": above,
+        "first": series.points[0].num_gpus,
+        "other": [
+            *(["samples per GPU"] if series.scaling == "strong" else []),
+            *names(above, series.points[0]),
+        ],
+        "findings": [
+            (
+                units.counted(it.num_gpus, "GPU"),
+                addresses.audit_entry(it.framework, it.release, audited[it.result_id]),
+            )
+            for it in series.points
+            if it.result_id in audited
+        ],
+        "left_out": rows_left_out(series.wrong),
+    }
+
+
+def points_above(series: ScalingSeries) -> tuple[SiteResult, ...]:
+    """The points at which a GPU is faster than at the smallest scale, beyond rounding."""
+    first, *others = series.points
+    highest = (1 + _half_unit(first, series.rate)) * (1 + _DUST)
+    shares = efficiency(series)
+    return tuple(
+        one
+        for one in others
+        if (share := shares[one.num_gpus]) > 1 + _PRINTED
+        and share * (1 - _half_unit(one, series.rate)) > highest
     )
+
+
+def _half_unit(result: SiteResult, rate: Rate) -> float:
+    """Half a unit in the last digit of the figure that states a rate, as a share of the figure."""
+    for name in (rate, "tokens_per_sec", "step_time_s"):
+        stated: float | None = getattr(result, name)
+        if stated:
+            return half_unit(stated, name, result.printed.get(name)) / stated
+    return 0.0
+
+
+def efficiency_cell(point: SiteResult, series: ScalingSeries, page: str = "") -> HtmlCell:
+    """The efficiency; above 100 % it has a mark that leads to the note on the page."""
+    share = efficiency(series)[point.num_gpus]
+    text = units.percent(share)
+    if point not in points_above(series):
+        return HtmlCell(text, sort=share)
+    mark = Markup(
+        '{}<sup class="perf-mark"><a href="{}#{}-above" aria-label="why it is above 100 %">*</a>'
+        "</sup>"
+    ).format(text, page, series.anchor)
+    return HtmlCell(mark, sort=share)
 
 
 def _figures(series: ScalingSeries) -> list[Made]:
     """The scale and its figures: as stated where it is stated, else computed."""
-    return [
-        _column("GPUs", None, (f"{point.num_gpus:,}" for point in series.points)),
-        _figure(METRICS[series.rate].title, series.rate, series),
-        (HtmlHead("Efficiency", "the rate of each GPU ÷ that at the smallest scale", numeric=True),
-         [efficiency_cell(point, series) for point in series.points]),
-        _figure("MFU", "mfu", series),
-        _figure("Step time (s)", "step_time_s", series),
-        (HtmlHead("Tokens/s, all GPUs", "as stated, else tokens/s/GPU × GPUs", numeric=True),
-         [_of_all(point) for point in series.points]),
-        _column("Days to 1T tokens", "10¹² ÷ tokens/s of all GPUs ÷ 86,400",
-                (units.significant(_days(point)) for point in series.points)),
-        _column("GBS", None, (f"{point.global_batch_size:,}" for point in series.points)),
-    ]  # fmt: skip
+    points = series.points
+    days = [metrics.days_to_train(TRILLION, it) if it else None for it in map(_total, points)]
+    columns = {
+        "#GPUs": [HtmlCell(f"{it.num_gpus:,}") for it in points],
+        f"#{METRICS[series.rate].title}": [figure_cell(it, series.rate) for it in points],
+        "#Efficiency|the rate of each GPU ÷ that at the smallest scale": [
+            efficiency_cell(it, series) for it in points
+        ],
+        "#MFU": [figure_cell(it, "mfu") for it in points],
+        "#Step time (s)": [figure_cell(it, "step_time_s") for it in points],
+        "#Tokens/s, all GPUs|as stated, else tokens/s/GPU × GPUs": [
+            HtmlCell(
+                formatted(FIGURES[RATE], total)
+                + ("" if total is None or it.tokens_per_sec else COMPUTED),
+                sort=total,
+            )
+            for it in points
+            for total in (_total(it),)
+        ],
+        "#Days to 1T tokens|10¹² ÷ tokens/s of all GPUs ÷ 86,400": [
+            HtmlCell(units.significant(it)) for it in days
+        ],
+        "#GBS": [HtmlCell(f"{it.global_batch_size:,}") for it in points],
+    }
+    return list(zip(heads(*columns), columns.values(), strict=True))
+
+
+def _total(result: SiteResult) -> float | None:
+    """Tokens per second of all GPUs."""
+    each = figure(result, RATE)
+    if result.tokens_per_sec or each is None:
+        return result.tokens_per_sec
+    return metrics.global_tokens_per_sec(each, result.num_gpus)
 
 
 def _as_printed(points: Sequence[SiteResult]) -> Iterator[Made]:
-    """The columns of the source that are none of ours and not the same at every scale."""
+    """The columns of the source without a field of ours that differ between the scales."""
     for name, texts in _extras(points).items():
         if len(set(texts)) > 1:
-            yield _column(f"{name} (as printed)", None, (text or units.UNKNOWN for text in texts))
+            head = HtmlHead(f"{name} (as printed)", numeric=True)
+            yield head, [HtmlCell(text or units.UNKNOWN) for text in texts]
 
 
 def _extras(points: Sequence[SiteResult]) -> dict[str, list[str]]:
@@ -362,37 +305,8 @@ def _the_same(points: Sequence[SiteResult]) -> tuple[str, ...]:
     return (f"{', '.join(parts)}.",) if parts else ()
 
 
-def _figure(title: str, metric: str, series: ScalingSeries) -> Made:
-    cells = [figure_cell(point, metric) for point in series.points]
-    return HtmlHead(title, numeric=True), cells
-
-
-def _column(title: str, hint: str | None, texts: Iterable[str]) -> Made:
-    return HtmlHead(title, hint, numeric=True), [HtmlCell(text) for text in texts]
-
-
 def _counted_by(result: SiteResult, rate: Rate) -> tuple[str, ...]:
     """The footnote on how FLOPs are counted in those of its figures that the table has."""
-    shown = (rate, "mfu")
-    is_bound = any(name in CONVENTION_BOUND and figure(result, name) for name in shown)
+    is_bound = any(it in CONVENTION_BOUND and figure(result, it) for it in (rate, "mfu"))
     named = result.flops_convention if is_bound else None
     return (f"FLOPs convention: {named}.",) if named else ()
-
-
-def _of_all(result: SiteResult) -> HtmlCell:
-    total = _total(result)
-    mark = "" if total is None or result.tokens_per_sec else COMPUTED
-    return HtmlCell(f"{formatted(FIGURES[RATE], total)}{mark}", sort=total)
-
-
-def _total(result: SiteResult) -> float | None:
-    """Tokens per second of all GPUs."""
-    each = figure(result, "tokens_per_sec_per_gpu")
-    if result.tokens_per_sec or each is None:
-        return result.tokens_per_sec
-    return metrics.global_tokens_per_sec(each, result.num_gpus)
-
-
-def _days(result: SiteResult) -> float | None:
-    total = _total(result)
-    return metrics.days_to_train(TRILLION, total) if total else None

@@ -1,32 +1,27 @@
 """Published pages as they were read, line by line, with the results read from each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import PurePosixPath
-from typing import Final
 
 from markupsafe import Markup
 
-from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import addresses, redaction
 from perfdb.site.addresses import result_row
 from perfdb.site.cells import flag_mark, gpus, moment
 from perfdb.site.data import Link, SiteData, SiteResult, SourceData
-from perfdb.site.grouping import release_title, section_title
+from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Page, Section, summary_of_results
+from perfdb.site.pages.parts import href, label, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
-from perfdb.site.templates import joined, link, render, render_text
+from perfdb.site.templates import joined, link, render
 
-Lines = Sequence[tuple[str, str]]
-"""Names and what is known of each."""
 Others = tuple[tuple[Link, int], ...] | Link
 """Other states of a page: the earlier ones with their rows, or the newest."""
-
-_NO_RECIPE: Final = "a published row names none that perfdb has; of runs there are "
 
 
 def pages(data: SiteData) -> Iterator[Page]:
@@ -42,6 +37,11 @@ def pages(data: SiteData) -> Iterator[Page]:
         yield _page(newest, rows.get(newest.sha256, ()), corrected, of_earlier)
         for one in earlier:
             yield _page(one, rows.get(one.sha256, ()), corrected, _state(newest))
+
+
+def _state(source: SourceData) -> Link:
+    text = f"the state read on {moment(source.read_at)} UTC"
+    return Link(text, addresses.of_source(source.sha256))
 
 
 def _page(
@@ -61,11 +61,6 @@ def _page(
     return Page(addresses.of_source(source.sha256), title, f"{title}, line by line{read}.", body)
 
 
-def _state(source: SourceData) -> Link:
-    text = f"the state read on {moment(source.read_at)} UTC"
-    return Link(text, addresses.of_source(source.sha256))
-
-
 def _source(
     source: SourceData,
     results: Sequence[SiteResult],
@@ -74,27 +69,15 @@ def _source(
 ) -> list[Block]:
     # a form feed ends no line for those who read pages, as it would for str.splitlines
     text = StringIO(source.text, newline=None)
-    lines = enumerate((line.removesuffix("\n") for line in text), start=1)
     head = render(
         "source",
         source=replace(source, path=redaction.of_path(source.path)),
         newest=others if isinstance(others, Link) else None,
         earlier=() if isinstance(others, Link) else [it for it in others if it[1]],
         count=len(results),
-        lines=numbered_lines(lines, "The page"),
+        lines=enumerate((line.removesuffix("\n") for line in text), start=1),
     )
     return [head, *([Section("What was read", [_entries(results, corrected)])] if results else [])]
-
-
-def numbered_lines(lines: Iterable[tuple[int, str]], label: str) -> Markup:
-    """Lines of a text with their numbers; #L7 is line 7."""
-    return render_text(
-        '<pre class="perf-source" tabindex="0" role="region" aria-label="{{ label }}">'
-        '{% for number, line in lines %}<span id="L{{ number }}"><i>{{ number }}</i>{{ line }}'
-        "</span>\n{% endfor %}</pre>",
-        label=label,
-        lines=lines,
-    )
 
 
 def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str]) -> Markup:
@@ -116,21 +99,20 @@ def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str]) -> Mar
 
 def work_title(result: SiteResult) -> str:
     """What was run: model, precision, task, GPUs and system."""
-    model = titles.qualified(result.model_title, result.qualifiers)
-    work = (titles.precision(result.precision), section_title(result.task, result.variant))
+    task = section_title(result.task, result.variant)
     where = f"{gpus(result.num_gpus, result.system)} on {result.system_title}"
-    return ", ".join(filter(None, (model, *work, where)))
+    return f"{label(('qualified model', 'precision'), result, ', ')}, {task}, {where}"
 
 
-def _lines(result: SiteResult, corrected: str) -> Lines:
+def _lines(result: SiteResult, corrected: str) -> Sequence[tuple[str, str]]:
     """What is behind the figures of a published row, and what is not known of them."""
     line = f"line {result.source_line}" if result.source_line else "this page"
-    to_line = Markup('<a href="#L{}">{}</a>').format(result.source_line or 1, line)
+    to_line = href(line, f"#L{result.source_line or 1}")
     printed = " · ".join(f"{name} {text}" for name, text in result.raw.items() if text)
     steps = f"{result.num_steps:,}" if result.num_steps else "the page does not say how many"
     tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
-    table = f"{release_title(result.framework, result.release)}, {result.system_title}"
     changelog = link("changelog", addresses.CHANGELOG)
+    none = "a published row names none that perfdb has; of runs there are "
     known: list[tuple[str, str]] = [
         ("Figures", joined(("as published, on ", to_line))),
         ("As printed", printed),
@@ -140,9 +122,9 @@ def _lines(result: SiteResult, corrected: str) -> Lines:
         ("Convention", result.flops_convention or "the page does not say how FLOPs are counted"),
         ("No figures", result.withheld_text),
         *(("Note", note) for note in result.note_texts),
-        ("Recipe", joined((_NO_RECIPE, link("the recipes", addresses.RECIPES)))),
+        ("Recipe", joined((none, link("the recipes", addresses.RECIPES)))),
         ("Audit", flag_mark(result) or "no error and no warning"),
-        ("Table", Markup('<a href="{}">{}</a>').format(tab, table)),
+        ("Table", href(f"{release_of(result)}, {result.system_title}", tab)),
         ("Earlier", joined((corrected, "; see the ", changelog)) if corrected else ""),
     ]
     return [(name, text) for name, text in known if text]
