@@ -5,10 +5,9 @@ import sqlalchemy as sa
 from perfdb.db import tables
 from perfdb.db.ingest_log import Action
 from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources
+from perfdb.queries import Rows
 from perfdb.record import Origin
 from perfdb.stated import LAST_VERIFIED
-
-Rows = sa.Select[*tuple[object, ...]]
 
 
 def all_releases() -> Rows:

@@ -21,9 +21,8 @@ from perfdb.db.tables import (
     took_its_place,
 )
 from perfdb.fields import FIELDS
+from perfdb.queries import Rows
 from perfdb.record import Origin, Result
-
-Rows = Select[*tuple[object, ...]]
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""

@@ -6,8 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, select
 
 from perfdb.db.tables import cases, models, releases, run_files, runs, sources, steps, systems
-
-Rows = Select[*tuple[object, ...]]
+from perfdb.queries import Rows
 
 
 def all_runs() -> Rows:

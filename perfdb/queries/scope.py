@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sqlalchemy import Column, Connection, Select, select
+from sqlalchemy import Column, Connection, select
 
 from perfdb import catalog
 from perfdb.db.tables import cases, models, results, systems
 from perfdb.errors import Diagnostic, InputError, suggestion
-
-Rows = Select[*tuple[object, ...]]
+from perfdb.queries import Rows
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ To add a check: write a function in perfdb.verify.checks, and add it to CHECKS.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import URL, Connection
 
 from perfdb.db import migrate
 from perfdb.db.session import reading_current
 from perfdb.verify import checks
-from perfdb.verify.checks import Check, Fault, Item, PassedOver
+from perfdb.verify.checks import Check, Fault, PassedOver
 
 __all__ = ["CHECKS", "Fault", "PassedOver", "Verified", "Watched", "verify"]
 
@@ -53,7 +54,7 @@ def verify(url: URL, watched: Watched) -> tuple[Verified, ...]:
 def _verified(name: str, connection: Connection, watched: Watched) -> Verified:
     count = 0
 
-    def watch(items: Sequence[Item], /) -> Iterator[Item]:
+    def watch(items: Sequence[Any]) -> Iterator[Any]:
         nonlocal count
         count += len(items)
         done = watched(name, len(items))

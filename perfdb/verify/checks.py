@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, case, exists, func, select
 
@@ -42,8 +42,6 @@ from perfdb.units import counted
 from perfdb.verify import figures as recomputing
 from perfdb.verify.figures import Asked, StoredRun, stored, with_steps
 
-Item = TypeVar("Item")
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -61,13 +59,8 @@ class PassedOver:
     message: str
 
 
-class Watch(Protocol):
-    """Watches the items that a check looks at, to count them and to show its progress."""
-
-    def __call__(self, items: Sequence[Item], /) -> Iterator[Item]:
-        """The same items, one by one."""
-        ...
-
+Watch = Callable[[Sequence[Any]], Iterator[Any]]
+"""Gives the items that a check looks at one by one, counts them and shows the progress."""
 
 Check = Callable[[Connection, Watch], Iterator[Fault | PassedOver]]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import URL, Connection, Engine, Select
+from sqlalchemy import URL, Connection, Engine
 
 from perfdb.db import ingest_log
 from perfdb.db import results as stored_results
@@ -16,6 +16,7 @@ from perfdb.db.tables import results
 from perfdb.ingest.findings import renewed
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
+from perfdb.queries import Rows
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
 from perfdb.verify import figures
@@ -89,9 +90,7 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Recompute
         return report
 
 
-def _report(
-    connection: Connection, question: Select[*tuple[object, ...]], asked: Asked
-) -> RecomputeReport:
+def _report(connection: Connection, question: Rows, asked: Asked) -> RecomputeReport:
     rows = connection.execute(question).mappings().all()
     changed, left = [], []
     for stored, steps in figures.with_steps(connection, rows):
