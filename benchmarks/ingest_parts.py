@@ -79,9 +79,9 @@ def peak_mib() -> float:
 def in_parts(url: URL, runs: Path) -> tuple[dict[str, Took], dict[str, float]]:
     """Each part of an ingest: the same calls, timed one by one."""
     from perfdb.db.session import writer
-    from perfdb.ingest.base import RunRead
     from perfdb.ingest.find import find
-    from perfdb.ingest.findings import audited
+    from perfdb.ingest.pipeline import audited
+    from perfdb.ingest.reads import RunRead
     from perfdb.ingest.runs import RunFound, find_run, parse_run
     from perfdb.ingest.store import put
 

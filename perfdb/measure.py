@@ -7,13 +7,16 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from operator import attrgetter
 from typing import Final
+
+import numpy as np
 
 from perfdb import aggregation, catalog, flops, metrics, validity
 from perfdb.aggregation import Summary, Window
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
-from perfdb.formats import ParsedLog, Reading
-from perfdb.formats.columns import StepColumn, Steps
+from perfdb.formats import ParsedLog
+from perfdb.formats.columns import StepColumn, Steps, kind_of
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
@@ -46,6 +49,13 @@ _OWN_ERRORS: Final = (
     Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
 )  # fmt: skip
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
+
+
+_STEP_FIELDS: Final = (
+    "step", "step_time_s", "step_time_min_s", "loss", "grad_norm", "peak_memory_bytes", "tokens",
+    "skipped",
+)  # fmt: skip
+_CELLS: Final = attrgetter(*_STEP_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -133,15 +143,14 @@ def _steps_of_run(read: StepsRead) -> Steps:
     """The steps of a run directory in order, the first of those that were written twice."""
     first = {step.step: (line, step) for line, step in reversed(read.steps)}
     rows = [first[number] for number in sorted(first)]
-    steps = Steps.of(
-        Reading(
-            line, step.step, step.step_time_s, step.loss, step.grad_norm, step.peak_memory_bytes,
-            step.tokens, step.skipped,
-        )
-        for line, step in rows
-    )  # fmt: skip
-    fastest = StepColumn.of([step.step_time_min_s for _, step in rows])
-    return steps.with_columns(step_time_min_s=fastest)
+    cells = zip(*(_CELLS(step) for _, step in rows), strict=True)
+    columns = dict(zip(_STEP_FIELDS, cells, strict=False)) or dict.fromkeys(_STEP_FIELDS, ())
+    return Steps(
+        np.array([line for line, _ in rows], np.int64),
+        np.array(columns.pop("step"), np.int64),
+        np.array(columns.pop("step_time_s"), np.float64),
+        {name: StepColumn.of(one, kind_of(name)) for name, one in columns.items()},
+    )
 
 
 def of_log(log: ParsedLog, of: LogRun, window: Window) -> MeasuredRun:

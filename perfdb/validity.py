@@ -74,23 +74,18 @@ def damage(where: str, read: StepsRead) -> Diagnostic | None:
     unreadable = [problem for problem in read.problems if (problem.line or 0) < last]
     if unreadable or len(read.problems) > 1:
         return (unreadable or read.problems)[0]
-    return next(
-        (found for line, step in read.steps for found in _impossible(where, line, step)), None
-    )
-
-
-def _impossible(where: str, line: int, step: StepRecord) -> Iterator[Diagnostic]:
-    """A diagnostic for each impossible value of a step: its times, its tokens, its memory."""
-    for name, seconds in (
-        ("step_time_s", step.step_time_s),
-        ("step_time_min_s", step.step_time_min_s),
-    ):
-        if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
-            message = f"{seconds:g} seconds is no duration of a step"
-            yield Diagnostic(where, message, field=name, line=line)
-    for name, count in (("tokens", step.tokens), ("peak_memory_bytes", step.peak_memory_bytes)):
-        if count is not None and count < 0:
-            yield Diagnostic(where, f"{count} is less than nothing", field=name, line=line)
+    for line, step in read.steps:
+        for name, seconds in (
+            ("step_time_s", step.step_time_s),
+            ("step_time_min_s", step.step_time_min_s),
+        ):
+            if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
+                message = f"{seconds:g} seconds is no duration of a step"
+                return Diagnostic(where, message, field=name, line=line)
+        for name, count in (("tokens", step.tokens), ("peak_memory_bytes", step.peak_memory_bytes)):
+            if count is not None and count < 0:
+                return Diagnostic(where, f"{count} is less than nothing", field=name, line=line)
+    return None
 
 
 def contradiction(record: RunRecord, steps: Sequence[StepRecord], worker: Worker) -> Note | None:

@@ -224,7 +224,7 @@ def stored(
     from perfdb.db import migrate, results
     from perfdb.db.rows import SourceFile
     from perfdb.db.session import writer
-    from perfdb.ingest.pages import PAGE_PARSER_VERSION
+    from perfdb.ingest.reads import PAGE_PARSER_VERSION
     from perfdb.measure import of_page as published_row
 
     migrate.upgrade(url)

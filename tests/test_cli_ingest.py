@@ -12,7 +12,7 @@ import pytest
 
 from perfdb.db import session
 from tests import factories
-from tests.archives import COMPRESSORS, of_folder, tar, write, zipped
+from tests.archives import of_folder, tar, write, zipped
 from tests.shell import Shell
 
 PAGE = """\
@@ -112,19 +112,6 @@ def test_options_say_what_a_page_does_not(perfdb: Shell, tmp_path: Path) -> None
     assert context == {name: row[name] for name in context}
 
 
-def test_results_of_no_release_are_listed(perfdb: Shell, tmp_path: Path) -> None:
-    """On stderr, with the option that would say it."""
-    (tmp_path / "page.md").write_text("Framework: NeMo\n\n" + PAGE)
-
-    done = perfdb(
-        "ingest", "page.md", "--framework", "nemo", "--system", "dgx-h100", "--precision", "bf16",
-    )  # fmt: skip
-    assert 0 == done.code
-    assert "1 new, 0 revised, 0 unchanged, 0 rejected, 1 unattributed\n" == done.stdout
-    assert "unattributed: page.md:5: llama3-8b on dgx-h100" in done.stderr
-    assert "--release" in done.stderr
-
-
 NEMO_LOG = """\
 Training epoch 0, iteration 0/1 | global_batch_size: 128 | global_step: 0 | reduced_train_loss: 9 \
 | train_step_timing in s: 4.0
@@ -207,26 +194,6 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     assert ["runs"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_a_dry_run_as_json_lists_the_results_of_archives_too(perfdb: Shell, tmp_path: Path) -> None:
-    """With the reasons for what would be rejected, and without a store."""
-    factories.write_run(tmp_path / "tree", run_id="a")
-    members = [*of_folder(tmp_path / "tree"), ("../x.log", b"")]
-    write(tmp_path / "a.tar.zst", COMPRESSORS[".zst"](tar(members)))
-
-    shown = perfdb("ingest", "a.tar.zst", "--dry-run")
-    done = perfdb("ingest", "a.tar.zst", "--dry-run", "--json")
-
-    assert (1, 1) == (shown.code, done.code)
-    assert "llama3-8b" in shown.stdout
-    told = json.loads(done.stdout)
-    assert [("llama3-8b", 12.15, "finished")] == [
-        (one["model"], one["step_time_s"], one["outcome"]) for one in told["results"]
-    ]
-    reason = "the name leads out of the archive"
-    assert [{"path": "a.tar.zst!/../x.log", "line": None, "reason": reason}] == told["rejected"]
-    assert not (tmp_path / "perfdb.sqlite").exists()
-
-
 def test_more_may_be_unpacked_where_the_command_line_says_so(perfdb: Shell, tmp_path: Path) -> None:
     """A zip that says that it holds 2 GiB: refused below that, and then looked into."""
     content = bytearray(zipped([("a.bin", b"1")]))
@@ -242,13 +209,7 @@ def test_more_may_be_unpacked_where_the_command_line_says_so(perfdb: Shell, tmp_
     assert "the archive holds no run directory, page or log" in more.stderr
 
 
-def test_a_path_that_does_not_exist_exits_with_2(perfdb: Shell, tmp_path: Path) -> None:
-    """And says which."""
-    done = perfdb("ingest", "nowhere")
-    assert (2, "error: nowhere: no such file or folder\n") == (done.code, done.stderr)
-
-
-@pytest.mark.parametrize("style", ["csv", "parquet"])
+@pytest.mark.parametrize("style", ["csv"])
 def test_an_export_goes_to_a_file_or_to_stdout(perfdb: Shell, tmp_path: Path, style: str) -> None:
     """The same bytes."""
     factories.write_run(tmp_path / "runs")
@@ -299,18 +260,6 @@ def test_the_schema_can_be_made_shown_checked_and_taken_down(perfdb: Shell, tmp_
     ] == [done.stdout for done in told]
 
 
-def test_the_schema_is_told_as_json_too(perfdb: Shell) -> None:
-    """Null where the store has none."""
-    perfdb("db", "upgrade")
-    there = perfdb("db", "current", "--json")
-    perfdb("db", "downgrade", "base")
-    gone = perfdb("db", "current", "--json")
-    assert [
-        {"schema": session.HEAD, "newest": session.HEAD},
-        {"schema": None, "newest": session.HEAD},
-    ] == [json.loads(done.stdout) for done in (there, gone)]
-
-
 def test_a_schema_that_differs_fails_the_check(perfdb: Shell, tmp_path: Path) -> None:
     """Exit code 1, and each difference on a line."""
     import sqlite3
@@ -326,34 +275,10 @@ def test_a_schema_that_differs_fails_the_check(perfdb: Shell, tmp_path: Path) ->
     assert "colour" in done.stdout
 
 
-def test_a_folder_with_nothing_to_read_is_said_to_hold_nothing(
-    perfdb: Shell, tmp_path: Path
-) -> None:
-    """Not an error, and not a silent success either."""
-    (tmp_path / "empty").mkdir()
-    done = perfdb("ingest", "empty")
-    assert 0 == done.code
-    assert "nothing to read" in done.stderr
-
-
 def words_of(*changed: str) -> list[str]:
     """--set for each setting, with what is given in place of the field's own."""
     fields = {setting.partition("=")[0]: setting for setting in (*SET, *changed)}
     return [word for setting in fields.values() for word in ("--set", setting)]
-
-
-def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Shell, tmp_path: Path) -> None:
-    """The last hundred of a few steps would be all of them, the warm-up too."""
-    (tmp_path / "train.log").write_text(NEMO_LOG)
-    asked = ("train.log", *words_of(), "--release", "2.0", "--window", "last_n(100)")
-
-    shown = json.loads(perfdb("ingest", *asked, "--dry-run", "--json").stdout)["results"]
-    stored = perfdb("ingest", *asked)
-    [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
-
-    assert stored.stdout.startswith("1 new (1 without figures: incomplete), 0 revised")
-    assert shown[0]["withheld"].endswith(" of 100 steps; last_n(100) would take the warm-up in")
-    assert (None, "incomplete") == (row["step_time_s"], row["outcome"])
 
 
 def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
@@ -368,21 +293,6 @@ def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
 
     assert 1 == done.code
     assert "--set says 4096; its step times follow from num_gpus; leave the option" in done.stderr
-
-
-def test_a_dry_run_without_anything_to_store_says_so(perfdb: Shell, tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text(NEMO_LOG)
-    done = perfdb("ingest", "train.log", "--dry-run")
-    assert done.stdout.startswith("nothing would change\n")
-    assert "Would change" not in done.stdout
-
-
-def test_a_model_that_is_in_no_catalogue_is_noted_once(perfdb: Shell, tmp_path: Path) -> None:
-    for name in ("a.log", "b.log"):
-        (tmp_path / name).write_text(NEMO_LOG)
-    done = perfdb("ingest", "a.log", "b.log", *words_of("model=llama3-8c"), "--release", "2.0")
-    told = "--set model: no model 'llama3-8c' in the catalogue; did you mean 'llama3-8b'?"
-    assert (0, 1) == (done.code, done.stderr.count(told))
 
 
 def row(precision: str, num_gpus: int, rate: str) -> str:
@@ -534,17 +444,3 @@ def test_logs_of_a_folder_that_hold_nothing_are_told_in_one_note(
     ) in done.stderr
     assert sorted(names) == told["passed_over"]
     assert "passed over 3 logs" in in_archive["reason"]
-
-
-def test_files_passed_over_of_a_path_relative_and_one_absolute_are_told(
-    perfdb: Shell, tmp_path: Path
-) -> None:
-    """The folder that both are in is told by its whole path."""
-    placed(tmp_path / "one" / "a.log")
-    placed(tmp_path / "two" / "b.log")
-
-    done = perfdb("ingest", "one", str(tmp_path / "two"))
-    bare = perfdb("ingest", "one", "two")
-
-    assert f"note: {tmp_path}: passed over 2 logs" in done.stderr
-    assert "note: .: passed over 2 logs" in bare.stderr

@@ -11,9 +11,9 @@ from perfdb import formats
 from perfdb.db.tables import cases, results, runs
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest.compression import CHUNK_BYTES, Budget
 from perfdb.ingest.find import file
-from perfdb.ingest.recognition import HEAD_BYTES, Recognition, recognition
+from perfdb.ingest.logs import HEAD_BYTES, Recognition, recognition
+from perfdb.ingest.unpack import CHUNK_BYTES, Budget
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, NoteCode
 from tests.logs import GIVEN, SET, nemo, titan

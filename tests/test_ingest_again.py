@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,11 @@ from sqlalchemy import URL, func, select, update
 
 from perfdb.aggregation import last_n
 from perfdb.db.tables import results, run_files, runs, sources
-from perfdb.ingest import LogOptions, Options, Source, ingest, pipeline, preview
-from perfdb.ingest.companions import LOG_PARSER_VERSION
-from perfdb.ingest.runs import RUN_PARSER_VERSION
-from perfdb.pages.base import PageContext
+from perfdb.ingest import LogOptions, Options, ingest, pipeline, preview
+from perfdb.ingest.reads import LOG_PARSER_VERSION, RUN_PARSER_VERSION
 from perfdb.verify.recompute import Asked, Scope, recompute
 from tests import factories
-from tests.logs import GIVEN, nemo, write
+from tests.logs import GIVEN, write
 from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
 LAST_THREE = Options(logs=LogOptions(window="last_n(3)"))
@@ -48,69 +45,53 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def test_a_newer_parser_does_not_undo_what_was_recomputed(store: URL, tree: Path) -> None:
+def test_a_newer_parser_does_not_undo_what_was_recomputed(sqlite: URL, tree: Path) -> None:
     """Its window was asked for; the run is read anew all the same."""
-    ingest([tree / "runs"], store, Options())
-    recompute(store, Scope(), Asked(last_n(3)))
-    age(store)
+    ingest([tree / "runs"], sqlite, Options())
+    recompute(sqlite, Scope(), Asked(last_n(3)))
+    age(sqlite)
 
-    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
+    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], sqlite, Options()))
 
-    assert [(2, RUN_PARSER_VERSION)] == rows_of(store, IN_FORCE)
-    assert [("last_n(3)",)] == rows_of(store, select(results.c.window).where(~results.c.superseded))
+    assert [(2, RUN_PARSER_VERSION)] == rows_of(sqlite, IN_FORCE)
+    assert [("last_n(3)",)] == rows_of(
+        sqlite, select(results.c.window).where(~results.c.superseded)
+    )
 
 
 @pytest.mark.parametrize("options", [GIVEN, Options()])
-def test_a_log_is_read_anew_by_a_newer_parser(store: URL, tmp_path: Path, options: Options) -> None:
-    """With the words that it was read with; without them it stays as it is, and a note says so."""
+def test_a_log_is_read_anew_by_a_newer_parser(
+    sqlite: URL, tmp_path: Path, options: Options
+) -> None:
+    """With the options that it was read with; without them it stays as it is."""
     path = write(tmp_path / "a")
-    ingest([path], store, GIVEN)
-    age(store)
+    ingest([path], sqlite, GIVEN)
+    age(sqlite)
 
-    report = ingest([path], store, options)
+    report = ingest([path], sqlite, options)
 
     assert (0, 0, 1, 0) == counted(report)
-    again = options is GIVEN
-    assert [(1, LOG_PARSER_VERSION if again else 0)] == rows_of(store, IN_FORCE)
-    assert again == (not [note for note in report.notes if "pass them again" in str(note)])
+    version = LOG_PARSER_VERSION if options is GIVEN else 0
+    assert [(1, version)] == rows_of(sqlite, IN_FORCE)
 
 
-def test_a_window_is_for_run_directories_too(store: URL, tree: Path) -> None:
+def test_a_window_is_for_run_directories_too(sqlite: URL, tree: Path) -> None:
     """The median of 12.0, 12.3 and 12.0 s; what is said stays until something else is said."""
-    ingest([tree / "runs"], store, Options())
+    ingest([tree / "runs"], sqlite, Options())
     question = select(results.c.window, results.c.num_steps, results.c.step_time_s).where(
         ~results.c.superseded
     )
 
-    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], store, LAST_THREE))
-    assert [("last_n(3)", 3, 12.0)] == rows_of(store, question)
+    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], sqlite, LAST_THREE))
+    assert [("last_n(3)", 3, 12.0)] == rows_of(sqlite, question)
 
     for options in (LAST_THREE, Options()):
-        assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, options))
-    assert [("last_n(3)", 3, 12.0)] == rows_of(store, question)
+        assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], sqlite, options))
+    assert [("last_n(3)", 3, 12.0)] == rows_of(sqlite, question)
 
     back = Options(logs=LogOptions(window="skip_warmup(2)"))
-    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], store, back))
-    assert [("skip_warmup(2)", 8, 12.15)] == rows_of(store, question)
-
-
-def test_a_window_given_the_first_time_is_kept(store: URL, tree: Path) -> None:
-    """A preview shows the same figures, though not the window."""
-    _, [change] = preview([tree / "runs"], store, LAST_THREE)
-    assert (1, 0, 0, 0) == counted(ingest([tree / "runs"], store, LAST_THREE))
-    assert (0, 0, 1, 0) == counted(ingest([tree / "runs"], store, Options()))
-
-    assert [("last_n(3)", change.result.step_time_s)] == rows_of(
-        store, select(results.c.window, results.c.step_time_s)
-    )
-
-
-def test_a_run_that_failed_is_unchanged_over_any_window(store: URL, tmp_path: Path) -> None:
-    """It has no figures over any."""
-    factories.write_run(tmp_path, outcome="failed")
-    ingest([tmp_path], store, Options())
-
-    assert (0, 0, 1, 0) == counted(ingest([tmp_path], store, LAST_THREE))
+    assert (0, 1, 0, 0) == counted(ingest([tree / "runs"], sqlite, back))
+    assert [("skip_warmup(2)", 8, 12.15)] == rows_of(sqlite, question)
 
 
 LOST = "what is changed here is lost."
@@ -209,25 +190,3 @@ def test_what_a_killed_ingest_left_behind_is_removed_by_the_next(
     with pipeline.scratch() as mine:
         assert (False, True) == (held.exists(), mine.exists())
     assert {"perfdb-of-somebody", fresh.name} == {path.name for path in tmp_path.iterdir()}
-
-
-def test_an_ingest_writes_temporary_files_into_its_own_folder_alone(
-    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that a later one finds what it left behind."""
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    seen: set[str] = set()
-
-    def watched(found: Sequence[Source]) -> Sequence[Source]:
-        seen.update(path.name[: len(pipeline.PREFIX)] for path in temporary.iterdir())
-        return found
-
-    noise = os.urandom(1 << 17).hex()
-    path = write(tmp_path / "a", nemo() + noise)
-    context = PageContext(release="2.0")
-    report = ingest([path], sqlite, Options(context, watched=watched, logs=GIVEN.logs))
-
-    assert (1, {pipeline.PREFIX}, []) == (report.new, seen, list(temporary.iterdir()))
-    assert [(1,)] == rows_of(sqlite, select(func.count()).select_from(runs))

@@ -6,17 +6,15 @@ import pytest
 from sqlalchemy import URL, select
 
 from perfdb.db.rows import SourceFile
-from perfdb.db.tables import cases, run_files, runs, systems
+from perfdb.db.tables import cases, runs, systems
 from perfdb.formats import llmb, megatron_lm
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest.attribution import Attributed, Attribution, KnownVersions
+from perfdb.ingest.attribution import attribute
 from perfdb.ingest.companions import Companion, Folders
 from perfdb.ingest.find import file
 from perfdb.ingest.options import checked
 from perfdb.pages.base import PageContext
-from tests.archives import of_folder, tar
-from tests.archives import write as write_bytes
-from tests.logs import GIVEN, SET, TIMES, megatron, nemo, write
+from tests.logs import SET, megatron, nemo, write
 from tests.trees import rows_of
 
 LLMB = """\
@@ -118,114 +116,17 @@ def test_an_iteration_line_alone_does_not_say_the_program(
         for said in llmb.FORMAT.parse("llmb-config_7.yaml", [text.encode()])
     ]
     options = checked(Options(context, logs=LogOptions((*SET, "release=1"))))
-    account = Attribution("a.log", log, files, options.stated, KnownVersions())
-    assert isinstance(account.of, Attributed)
+    account = attribute("a.log", log, files, options)
+    assert account.release is not None
     note = "a.log: nothing says its framework: megatron-lm is taken"
-    taken = [", taken" for told in account.remarks() if str(told).startswith(note)]
-    assert expected == "".join([account.of.release.framework, *taken])
-
-
-def test_a_format_that_is_stated_says_the_program() -> None:
-    [log] = megatron_lm.FORMAT.parse("a.log", [megatron().encode()])
-    options = LogOptions((*SET, "release=1"), format="megatron_lm")
-    known = checked(Options(logs=options))
-    account = Attribution("a.log", log, (), known.stated, KnownVersions(), forced=True)
-    assert isinstance(account.of, Attributed)
-    assert ("megatron-lm", []) == (account.of.release.framework, [*account.remarks()])
-
-
-@pytest.mark.parametrize(
-    ("names", "num_unattributed"),
-    [(("a/train.log",), 0), (("a/train.log", "a/other.log"), 2), (("a/one.log", "b/two.log"), 1)],
-)
-def test_an_archive_tells_which_logs_lie_together_as_its_tree_does(
-    sqlite: URL, tmp_path: Path, names: tuple[str, ...], num_unattributed: int
-) -> None:
-    """One log at a time is taken out of it, and the launcher's file stays."""
-    folder = tree(tmp_path / "x", "a/llmb-config_7.yaml", *names)
-    for number, name in enumerate(names):
-        (folder / name).write_text(nemo((2.0 + number,) * 20))
-    path = write_bytes(tmp_path / "x.tar", tar(of_folder(folder)))
-
-    found = [len(ingest([one], sqlite, LENGTH).unattributed) for one in (folder, path)]
-
-    assert [num_unattributed] * 2 == found
-
-
-def test_a_file_that_was_read_with_a_log_is_named_with_its_path(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """And a version in it is as it is written: 25.10 is no number."""
-    file = write(tmp_path / "a", LLMB, "llmb-config_7.yaml")
-    path = write(tmp_path / "a")
-    report = ingest([path], sqlite, LENGTH)
-    assert [f"{file}: says what train.log was"] == [str(note) for note in report.notes]
-    assert report.new == 1
-
-
-def test_files_that_were_read_with_several_logs_are_one_note(sqlite: URL, tmp_path: Path) -> None:
-    """In an archive, too; each is named beside its log, and is kept with its run."""
-    folder = tmp_path / "x"
-    folder.mkdir()
-    for number in (1, 2):
-        write(folder / str(number), LLMB, "llmb-config_7.yaml")
-        write(folder / str(number), nemo((20.0 + number, *TIMES[1:])))
-    path = write_bytes(tmp_path / "x.tar", tar(of_folder(folder)))
-
-    report = ingest([path], sqlite, LENGTH)
-
-    assert (2, [f"{path}: 2 logs completed by files beside them; --json names each"]) == (
-        report.new, [str(note) for note in report.notes],
-    )  # fmt: skip
-    assert [(f"{path}!/{n}/train.log", (f"{path}!/{n}/llmb-config_7.yaml",)) for n in (1, 2)] == [
-        (one.path, one.by) for one in report.completed
-    ]
-    assert 4 == len(rows_of(sqlite, select(run_files.c.name)))
-
-
-def test_what_a_sweep_names_its_folders_tells_its_cases_apart(sqlite: URL, tmp_path: Path) -> None:
-    """Where the log says otherwise it holds, and a note has both."""
-    for name in ("x_tp4_pp2", "x_tp8_gbs64"):
-        write(tmp_path / name, nemo((len(name), *TIMES)))
-    report = ingest([tmp_path], sqlite, GIVEN)
-    question = select(cases.c.tensor_parallel, cases.c.pipeline_parallel, cases.c.global_batch_size)
-    assert {(4, 2, 128), (8, None, 128)} == set(rows_of(sqlite, question))
-    assert [
-        "the path says global_batch_size 64; the log says global_batch_size 128, which holds"
-    ] == [note.message for note in report.notes]
+    taken = [", taken" for told in account.remarks if str(told).startswith(note)]
+    assert expected == "".join([account.release.framework, *taken])
 
 
 def golden() -> str:
     """Golden values of 25 steps of 2 s and more."""
     values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
     return f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
-
-
-RAMP = "  --global-batch-size: 1152\n  --rampup-batch-size: [384 384 97656250]\n"
-
-
-@pytest.mark.parametrize(
-    ("folder", "settings", "told"),
-    [
-        ("a", (), "{}: names no global_batch_size (says rampup_batch_size 384 384 97656250); "
-                  "pass --set global_batch_size=…"),
-        ("a", ("global_batch_size=384",), None),
-        ("x_tp4_gbs1152", (), "model_config.yaml says rampup_batch_size 384 384 97656250: "
-         "what holds is not clear"),
-    ],
-)  # fmt: skip
-def test_of_a_batch_that_grows_golden_values_have_none_of_the_arguments(
-    sqlite: URL, tmp_path: Path, folder: str, settings: tuple[str, ...], told: str | None
-) -> None:
-    """They say its last size, which the steps that are measured need not have."""
-    path = write(tmp_path / folder, golden(), "golden_values_dev_dgx_h100.json")
-    write(tmp_path / folder, MODEL_CONFIG + RAMP, "model_config.yaml")
-    said = ("model=nemotron4-15b", "num_gpus=64", "task=pretrain", *settings)
-
-    report = ingest([path], sqlite, Options(PageContext(release="1"), logs=LogOptions(said)))
-
-    notes = [note.message for note in report.notes if "says what" not in note.message]
-    assert ([told.format(path)] if told else []) == [*report.unattributed, *notes]
 
 
 EXPERIMENT = "{}_llama3_8b_bf16_gpus{}_tp1_pp1_cp1_vpNone_mbs1_gbs128"

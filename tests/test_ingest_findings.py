@@ -8,15 +8,13 @@ from sqlalchemy import URL, func, select
 
 from perfdb.audit import check
 from perfdb.audit.check import audit
-from perfdb.db import findings as writes
 from perfdb.db.session import reading
-from perfdb.db.tables import findings, results
+from perfdb.db.tables import findings
 from perfdb.ingest import Options, ingest
 from perfdb.queries import results as questions
 from perfdb.record import Finding
 from tests import factories
-from tests.snapshots import snapshot
-from tests.trees import NEMO, rows_of, writing
+from tests.trees import NEMO, rows_of
 
 HEAD = """\
 ## DGX-B200
@@ -58,79 +56,47 @@ def stored(url: URL) -> int:
     return count
 
 
-def test_what_an_audit_finds_is_kept_beside_the_result(store: URL, page: Path) -> None:
+def test_what_an_audit_finds_is_kept_beside_the_result(sqlite: URL, page: Path) -> None:
     """With all that the audit says: what was expected and found, and how to mend it."""
-    report = ingest([page], store, NEMO)
+    report = ingest([page], sqlite, NEMO)
 
-    [found] = kept(store)
+    [found] = kept(sqlite)
     assert ("micro_batch", "error", "mixtral-8x22b", "dgx-b200", "25.04", str(page), 5) == (
         found.rule, found.severity, found.model, found.system, found.release, found.source,
         found.source_line,
     )  # fmt: skip
     assert ("GBS 64, MBS 1", "GBS 1, MBS 64") == (found.expected, found.found)
-    assert audited_anew(store) == [found]
+    assert audited_anew(sqlite) == [found]
     assert (found,) == report.findings
 
 
-def test_the_same_page_again_writes_nothing(store: URL, page: Path) -> None:
-    """The very rows stay, by their number."""
-    ingest([page], store, NEMO)
-    before, rows = snapshot(store), rows_of(store, select(findings))
-
-    report = ingest([page], store, NEMO)
-
-    assert (before, rows) == (snapshot(store), rows_of(store, select(findings)))
-    assert 1 == len(report.findings), "they still hold"
-
-
-def test_a_page_that_is_corrected_loses_its_finding(store: URL, page: Path) -> None:
+def test_a_page_that_is_corrected_loses_its_finding(sqlite: URL, page: Path) -> None:
     """That of the superseded revision goes too."""
-    ingest([page], store, NEMO)
+    ingest([page], sqlite, NEMO)
 
     page.write_text(HEAD + MENDED + SOUND)
-    report = ingest([page], store, NEMO)
+    report = ingest([page], sqlite, NEMO)
 
-    assert ((), 0) == (report.findings, stored(store))
-
-
-def test_a_row_that_is_withdrawn_takes_its_finding_along(store: URL, page: Path) -> None:
-    """The page no longer states it."""
-    ingest([page], store, NEMO)
-
-    page.write_text(HEAD + SOUND)
-    assert 1 == ingest([page], store, NEMO).withdrawn
-    assert 0 == stored(store)
-
-
-def test_only_the_releases_that_were_read_of_are_audited(store: URL, page: Path) -> None:
-    """Those of other releases stand as they were, also where an audit would say something else."""
-    ingest([page], store, NEMO)
-    with writing(store) as connection:
-        connection.execute(findings.update().values(message="as it was"))
-
-    factories.write_run(page.parent / "runs")
-    ingest([page.parent / "runs"], store, Options())
-
-    assert "as it was" in [it.message for it in kept(store)]
+    assert ((), 0) == (report.findings, stored(sqlite))
 
 
 def test_a_run_that_turns_out_to_be_of_another_release_leaves_no_finding_behind(
-    store: URL, tmp_path: Path
+    sqlite: URL, tmp_path: Path
 ) -> None:
     """Both releases are audited: the one it is of, and the one it was of."""
     run = factories.write_run(tmp_path, release=factories.release("0.16.0"))
-    ingest([tmp_path], store, Options())
-    before = [it.release for it in kept(store)]
+    ingest([tmp_path], sqlite, Options())
+    before = [it.release for it in kept(sqlite)]
 
     run.write_record(factories.record(release=factories.release("0.17.0")))
-    ingest([tmp_path], store, Options())
+    ingest([tmp_path], sqlite, Options())
 
-    assert (["0.16.0"], ["0.17.0"]) == (before, [it.release for it in kept(store)])
-    assert 1 == stored(store)
+    assert (["0.16.0"], ["0.17.0"]) == (before, [it.release for it in kept(sqlite)])
+    assert 1 == stored(sqlite)
 
 
 def test_several_that_read_of_one_release_at_once_keep_what_one_audit_finds(
-    store: URL, tmp_path: Path
+    sqlite: URL, tmp_path: Path
 ) -> None:
     """Whoever audits last has seen the rows of all."""
     pages = []
@@ -140,27 +106,9 @@ def test_several_that_read_of_one_release_at_once_keep_what_one_audit_finds(
         pages.append(path)
 
     with ThreadPoolExecutor(len(pages)) as pool:
-        reports = list(pool.map(lambda path: ingest([path], store, NEMO), pages))
+        reports = list(pool.map(lambda path: ingest([path], sqlite, NEMO), pages))
 
     assert [1] * len(pages) == [report.new for report in reports]
-    assert len(pages) <= len(kept(store))
-    assert audited_anew(store) == kept(store)
-    assert stored(store) == len(kept(store))
-
-
-def test_replacing_findings_says_whether_anything_changed(store: URL, page: Path) -> None:
-    """What is there already is not written, and the same finding twice is one."""
-    ingest([page], store, NEMO)
-    columns = (results.c.id, results.c.release_id)
-    [_, (result_id, release_id)] = rows_of(store, select(*columns).order_by(results.c.id))
-    assert isinstance(result_id, int)
-    assert isinstance(release_id, int)
-    one = factories.finding(result_id)
-    other = one.model_copy(update={"expected": "1", "found": "2", "suggestion": "3"})
-
-    changed = []
-    for given in ([one, one], [one], [other, one], []):
-        with writing(store) as connection:
-            changed.append(writes.replace(connection, release_id, given))
-        assert len(set(given)) == stored(store)
-    assert [True, False, True, True] == changed
+    assert len(pages) <= len(kept(sqlite))
+    assert audited_anew(sqlite) == kept(sqlite)
+    assert stored(sqlite) == len(kept(sqlite))

@@ -19,14 +19,10 @@ from perfdb.errors import InputError
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages.base import PageContext
-from perfdb.verify import verify
-from tests import archives, factories
-from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, step_line, titan, write
+from tests import factories
+from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, write
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, read_at, rows_in_words
-
-DATA = Path(__file__).parent / "data" / "formats"
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+from tests.trees import NEMO, PAGE, counted, read_at, rows_in_words, rows_of
 
 
 def count(url: URL, table: str) -> int:
@@ -86,45 +82,45 @@ def test_the_figures_are_those_of_a_run_directory_with_the_same_steps(
     assert None not in one
 
 
-def test_the_same_log_twice_is_unchanged_wherever_it_lies(store: URL, tmp_path: Path) -> None:
+def test_the_same_log_twice_is_unchanged_wherever_it_lies(sqlite: URL, tmp_path: Path) -> None:
     path = write(tmp_path / "a")
-    ingest([path], store, GIVEN)
-    before = snapshot(store)
+    ingest([path], sqlite, GIVEN)
+    before = snapshot(sqlite)
 
-    assert (0, 0, 1, 0) == counted(ingest([path], store, GIVEN))
+    assert (0, 0, 1, 0) == counted(ingest([path], sqlite, GIVEN))
     moved = path.rename(tmp_path / "elsewhere.log")
-    assert (0, 0, 1, 0) == counted(ingest([moved], store, GIVEN))
-    assert before == snapshot(store)
+    assert (0, 0, 1, 0) == counted(ingest([moved], sqlite, GIVEN))
+    assert before == snapshot(sqlite)
 
 
-def test_fewer_words_do_not_take_back_what_was_said(store: URL, tmp_path: Path) -> None:
+def test_fewer_words_do_not_take_back_what_was_said(sqlite: URL, tmp_path: Path) -> None:
     """A folder that is read again, without the options of the first time."""
-    ingest([write(tmp_path / "a")], store, GIVEN)
-    before = snapshot(store)
+    ingest([write(tmp_path / "a")], sqlite, GIVEN)
+    before = snapshot(sqlite)
 
-    again = ingest([tmp_path], store, Options())
+    again = ingest([tmp_path], sqlite, Options())
 
     assert (0, 0, 1, 0) == counted(again)
     assert () == again.unattributed
-    assert before == snapshot(store)
+    assert before == snapshot(sqlite)
 
 
-def test_other_words_revise_it(store: URL, tmp_path: Path) -> None:
+def test_other_words_revise_it(sqlite: URL, tmp_path: Path) -> None:
     """The run stays one run, and the older result is kept."""
     path = write(tmp_path / "a")
-    ingest([path], store, GIVEN)
+    ingest([path], sqlite, GIVEN)
 
     other = Options(PageContext(release="2.1"), logs=LogOptions(SET))
-    assert (0, 1, 0, 0) == counted(ingest([path], store, other))
-    assert 1 == count(store, "runs")
+    assert (0, 1, 0, 0) == counted(ingest([path], sqlite, other))
+    assert 1 == count(sqlite, "runs")
     question = select(releases.c.version, results.c.superseded).join(
         releases, results.c.release_id == releases.c.id
     )
-    assert {("2.0", True), ("2.1", False)} == set(rows_in_words(store, question))
+    assert {("2.0", True), ("2.1", False)} == set(rows_in_words(sqlite, question))
 
 
 def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
-    store: URL, tmp_path: Path
+    sqlite: URL, tmp_path: Path
 ) -> None:
     """Its bytes are there; the second time nothing changes; with the words it is new."""
     path = write(tmp_path / "a")
@@ -134,174 +130,21 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
         "--release …",
     )
 
-    first = ingest([path], store, Options())
-    before, entries = snapshot(store), count(store, "ingest_log")
-    second = ingest([path], store, Options())
+    first = ingest([path], sqlite, Options())
+    before, entries = snapshot(sqlite), count(sqlite, "ingest_log")
+    second = ingest([path], sqlite, Options())
 
     assert (told, told) == (first.unattributed, second.unattributed)
     assert (0, 0, 0, 0) == counted(first) == counted(second)
     assert not first.failed
-    assert (before, entries) == (snapshot(store), count(store, "ingest_log"))
-    assert [(str(path), "nemo2")] == rows_in_words(store, select(sources.c.path, sources.c.parser))
-    [(action, reason)] = rows_in_words(store, select(ingest_log.c.action, ingest_log.c.reason))
+    assert (before, entries) == (snapshot(sqlite), count(sqlite, "ingest_log"))
+    assert [(str(path), "nemo2")] == rows_in_words(sqlite, select(sources.c.path, sources.c.parser))
+    [(action, reason)] = rows_in_words(sqlite, select(ingest_log.c.action, ingest_log.c.reason))
     assert "unattributed" == action
     assert str(reason).startswith("names no model, system")
 
-    third = ingest([path], store, GIVEN)
+    third = ingest([path], sqlite, GIVEN)
     assert ((1, 0, 0, 0), ()) == (counted(third), third.unattributed)
-
-
-def test_an_unattributed_log_says_why_its_batch_size_is_not_known(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Its lines say two sizes, and a note says so, in an archive too."""
-    text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 15)
-    path = write(tmp_path / "a", text)
-    archive = archives.write(tmp_path / "a.tar", archives.tar(archives.of_folder(tmp_path / "a")))
-
-    for given, where in ((path, str(path)), (archive, f"{archive}!/train.log")):
-        report = ingest([given], sqlite, GIVEN)
-        assert report.unattributed == (
-            f"{where}: names no global_batch_size; pass --set global_batch_size=…",
-        )
-        [note] = report.notes
-        assert (where, "the global batch size changes between 64 and 128") == (
-            note.where,
-            note.message.partition(",")[0],
-        )
-
-
-def test_a_log_of_the_last_rank_alone_says_where_its_settings_are(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Joined behind the log of rank 0, it needs no more words."""
-    last = write(tmp_path / "a", megatron())
-    report = ingest([last], sqlite, Options(PageContext(release="2.0")))
-    why = "its iterations are those of the last rank, and rank 0 prints the arguments"
-    remedy = "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
-    assert [f"{last}: {why}; {remedy}"] == [str(note) for note in report.notes]
-    assert 1 == len(report.unattributed)
-    rank_0 = (
-        "------------------------ arguments ------------------------\n"
-        "  seq_length ......... 4096\n  world_size ......... 16\n  bf16 ......... True\n"
-        "-------------------- end of arguments ---------------------\n"
-    )
-    joined = write(tmp_path / "b", rank_0 + megatron())
-    given = LogOptions(("model=llama3-8b", "system=dgx-h100", "task=pretrain"))
-    assert 1 == ingest([joined], sqlite, Options(PageContext(release="2.0"), logs=given)).new
-
-
-@pytest.mark.parametrize("start", ["", "seq_length=8192\n"])
-def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path, start: str) -> None:
-    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start.
-
-    Whether the log says the sequence length or --set does.
-    """
-    text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", start + text)
-    said = "the global batch size changes between 64 and 128"
-    question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
-
-    report = ingest([path], sqlite, GIVEN)
-    assert 1 == len(report.unattributed)
-    [note] = report.notes
-    assert f"{said}, and not all steps of skip_warmup(10) have the same" in note.message
-
-    asked = replace(GIVEN, logs=LogOptions(SET, window="window(13,20)"))
-    report = ingest([path], sqlite, asked)
-    assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
-    assert [f"{said}: all steps of window(13,20) have 128"] == [n.message for n in report.notes]
-    assert [(2.1, pytest.approx(62415.238))] == rows_in_words(sqlite, question)
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-
-
-def test_a_batch_size_that_is_stated_makes_no_rate_of_steps_of_another(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Of the last ten steps two have 64 × 8192 tokens and eight 128 × 8192."""
-    text = nemo([2.0] * 20).replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", text)
-
-    logs = LogOptions((*SET, "global_batch_size=128"))
-    report = ingest([path], sqlite, replace(GIVEN, logs=logs))
-
-    question = select(results.c.tokens_per_sec_per_gpu, results.c.model_tflops_per_sec_per_gpu)
-    assert [(pytest.approx(58982.4), None)] == rows_in_words(sqlite, question)
-    assert "step 11 has 524,288 tokens, not 128 × 8,192" in str(report.notes[-1])
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-
-
-def test_a_truncated_log_keeps_its_steps_and_has_no_figures(store: URL, tmp_path: Path) -> None:
-    """Cut in the middle of a line, as by a full disk."""
-    text = nemo()
-    path = write(tmp_path / "a", text[: len(text) * 3 // 4])
-
-    assert (1, 0, 0, 0) == counted(ingest([path], store, GIVEN))
-
-    question = select(results.c.outcome, results.c.withheld, results.c.step_time_s, runs.c.outcome)
-    [row] = rows_in_words(store, question.join(runs, results.c.run_id == runs.c.id))
-    assert ("incomplete", "the log ends at step 15 of 20", None, "incomplete") == row
-    assert 15 == count(store, "steps")
-
-
-def test_a_loss_that_is_no_number_withholds_the_figures(store: URL, tmp_path: Path) -> None:
-    """SQLite has no NaN and PostgreSQL's JSON neither: the step's loss is unknown."""
-    lines = [step_line(n, 20, time, "nan" if n == 14 else 9) for n, time in enumerate(TIMES)]
-    path = write(tmp_path / "a", "".join(lines))
-
-    assert (1, 0, 0, 0) == counted(ingest([path], store, GIVEN))
-
-    question = select(results.c.outcome, results.c.withheld, results.c.step_time_s)
-    assert [("nan_loss", "step 15: loss is nan", None)] == rows_in_words(store, question)
-    nothing = select(steps.c.step).where(steps.c.loss.is_(None))
-    assert [(15,)] == rows_in_words(store, nothing)
-
-
-def test_a_window_without_a_step_is_incomplete(sqlite: URL, tmp_path: Path) -> None:
-    """The format's window skips ten steps; --window asks for what there is."""
-    path = write(tmp_path / "a", nemo((4.0, 2.0)))
-    last = Options(logs=LogOptions(SET, window="last"))
-    question = select(results.c.withheld, results.c.step_time_s).where(~results.c.superseded)
-
-    ingest([path], sqlite, GIVEN)
-    assert [("no step in skip_warmup(10)", None)] == rows_in_words(sqlite, question)
-    ingest([path], sqlite, last)
-    assert [(None, 2.0)] == rows_in_words(sqlite, question)
-
-
-def test_a_skipped_step_does_not_count_and_is_told_of(sqlite: URL, tmp_path: Path) -> None:
-    """Loss scaling skips one now and then: the run is finished all the same."""
-    given = replace(GIVEN, context=PageContext("megatron-lm", "2.0"))
-    report = ingest([write(tmp_path / "a", megatron(15))], sqlite, given)
-
-    said = "steps that the optimizer skipped are not counted: 1 of 10, the first is step 15"
-    assert [said] == [note.message for note in report.notes]
-    shown = (results.c.outcome, results.c.num_steps, results.c.step_time_mean_s, results.c.notes)
-    assert [("finished", 9, 2.0, [said])] == rows_in_words(sqlite, select(*shown))
-
-
-@pytest.mark.parametrize(("tokens", "rate"), [(64 * 4096, 32768.0), (50_000, 6250.0)])
-def test_steps_of_other_lengths_than_the_cases_have_the_rate_of_their_tokens(
-    sqlite: URL, tmp_path: Path, tokens: int, rate: float
-) -> None:
-    """AutoModel packs samples of many lengths: 64 × 4096 tokens in a second on 8 GPUs, or fewer."""
-    line = '{{"step": {}, "loss": 1.0, "tps": {}, "num_tokens_per_step": {}}}\n'
-    path = write(
-        tmp_path / "a", "".join(line.format(n, tokens, tokens) for n in range(20)), "training.jsonl"
-    )
-    said = ("model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=4096",
-            "global_batch_size=64", "task=sft")  # fmt: skip
-
-    report = ingest([path], sqlite, Options(logs=LogOptions(said)))
-
-    question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
-    assert [(1.0, rate)] == rows_in_words(sqlite, question)
-    told = [note.message for note in report.notes if "tokens, not" in note.message]
-    own = (
-        "step 11 has 50,000 tokens, not 64 × 4,096: tokens/s are those of the steps, "
-        "TFLOP/s and MFU are unknown"
-    )
-    assert ([own] if tokens == 50_000 else []) == told
 
 
 LLMB = """\
@@ -312,29 +155,29 @@ container_info: {images: [nvcr.io/nvidia/nemo:25.07.01]}
 """
 
 
-def test_a_log_is_of_what_lies_beside_it(store: URL, tmp_path: Path) -> None:
+def test_a_log_is_of_what_lies_beside_it(sqlite: URL, tmp_path: Path) -> None:
     """The launcher's file says model, system, GPUs and release; it is kept with the run."""
     write(tmp_path / "a", LLMB, "llmb-config_1.yaml")
     write(tmp_path / "a")
     options = Options(logs=LogOptions(("sequence_length=8192",)))
 
-    report = ingest([tmp_path], store, options)
+    report = ingest([tmp_path], sqlite, options)
 
     assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
     question = select(releases.c.version, releases.c.container, models.c.name, cases.c.num_gpus)
     [row] = rows_in_words(
-        store,
+        sqlite,
         question.select_from(runs)
         .join(releases, runs.c.release_id == releases.c.id)
         .join(cases, runs.c.case_id == cases.c.id)
         .join(models, cases.c.model_id == models.c.id),
     )
     assert ("25.07.01", "nvcr.io/nvidia/nemo:25.07.01", "llama3-8b", 8) == row
-    assert 2 == count(store, "run_files")
+    assert 2 == count(sqlite, "run_files")
 
 
 def test_a_run_has_the_environment_that_the_files_beside_its_log_say(
-    store: URL, tmp_path: Path
+    sqlite: URL, tmp_path: Path
 ) -> None:
     """Less what smells of a secret; and what they say of its figures stands with the result."""
     job = """\
@@ -345,38 +188,14 @@ job_config:
     write(tmp_path / "a", LLMB + job, "llmb-config_1.yaml")
     write(tmp_path / "a")
 
-    ingest([tmp_path], store, Options(logs=LogOptions(("sequence_length=8192",))))
+    ingest([tmp_path], sqlite, Options(logs=LogOptions(("sequence_length=8192",))))
 
     variables = {"variables": {"NCCL_NVLS_ENABLE": "0"}}
     noted = ["steps under the profiler take longer"]
     question = select(runs.c.environment, results.c.notes).join(
         results, results.c.run_id == runs.c.id
     )
-    assert [(variables, noted)] == rows_in_words(store, question)
-
-
-def test_a_run_has_the_memory_that_its_log_says_a_gpu_has(sqlite: URL, tmp_path: Path) -> None:
-    line = "[titan] - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.00GiB memory\n"
-    write(tmp_path / "a", line + titan(4096, 50, 16.0))
-
-    said = Options(PageContext(release="1"), logs=LogOptions(("model=llama3-8b", "task=pretrain")))
-    ingest([tmp_path], sqlite, said)
-
-    assert [({"gpu_memory_bytes": 79 * 2**30},)] == rows_in_words(
-        sqlite, select(runs.c.environment)
-    )
-
-
-def test_of_two_files_beside_a_log_neither_is_believed(sqlite: URL, tmp_path: Path) -> None:
-    """Nobody says which of them is the log's."""
-    write(tmp_path / "a", LLMB, "llmb-config_1.yaml")
-    write(tmp_path / "a", LLMB.replace("scale: 8", "scale: 16"), "llmb-config_2.yaml")
-    path = write(tmp_path / "a")
-
-    report = ingest([tmp_path], sqlite, Options())
-    assert (0, 0, 0, 0) == counted(report)
-    [told] = report.unattributed
-    assert told.startswith(f"{path}: names no model, system, num_gpus")
+    assert [(variables, noted)] == rows_in_words(sqlite, question)
 
 
 def test_a_folder_is_searched_and_what_is_no_log_is_passed_over(
@@ -533,39 +352,19 @@ def test_a_page_in_a_folder_is_read_and_other_texts_are_passed_over(
     assert (2, 0, 0, 0) == counted(ingest([tmp_path], sqlite, NEMO))
 
 
-def test_a_text_that_is_too_large_is_no_page(sqlite: URL, tmp_path: Path) -> None:
-    path = write(tmp_path / "a", "word\n" * (2 << 20), "large.txt")
-    [problem] = ingest([path], sqlite, GIVEN).rejected
-    assert "larger than 8 MiB, which no page is" == problem.message
-
-
-def test_the_bytes_of_a_large_log_can_be_had_back(store: URL, tmp_path: Path) -> None:
+def test_the_bytes_of_a_large_log_can_be_had_back(sqlite: URL, tmp_path: Path) -> None:
     """It is packed into a temporary file while it is read, and that is gone afterwards."""
     noise = random.Random(1).randbytes(300_000).hex()
     path = write(tmp_path / "a", nemo() + noise)
 
-    ingest([path], store, GIVEN)
+    ingest([path], sqlite, GIVEN)
 
     [(content, sha256, size)] = rows_in_words(
-        store, select(sources.c.content, sources.c.sha256, sources.c.size_bytes)
+        sqlite, select(sources.c.content, sources.c.sha256, sources.c.size_bytes)
     )
     assert isinstance(content, bytes)
     assert path.read_bytes() == zstandard.ZstdDecompressor().decompressobj().decompress(content)
     assert (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size) == (sha256, size)
-
-
-def test_a_log_is_known_by_its_first_step_however_far_below_it_stands(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Also where a MiB of the file ends within the only one."""
-    for before in (8, 30, 90):
-        path = write(tmp_path / "a", "x\n" * (2**21 - before // 2) + nemo((2.0,)))
-        assert (1, 0, 0, 0) == counted(ingest([path], sqlite, GIVEN))
-
-
-def test_a_page_of_any_suffix_is_still_a_page(sqlite: URL, tmp_path: Path) -> None:
-    (tmp_path / "page.txt").write_text(PAGE)
-    assert (2, 0, 0, 0) == counted(ingest([tmp_path / "page.txt"], sqlite, NEMO))
 
 
 def test_a_format_that_is_named_is_not_asked_for(sqlite: URL, tmp_path: Path) -> None:
@@ -607,72 +406,18 @@ def test_a_wrong_format_is_told_with_what_the_content_looks_like(
     )  # fmt: skip
 
 
-DEEPSPEED = "-------- arguments --------\n  deepspeed ............ True\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (megatron().replace(" | elapsed", " | consumed tokens: 8396800 | elapsed"), 1),
-        (DEEPSPEED + megatron(), 2),
-        (DEEPSPEED + "Traceback (most recent call last):\nRuntimeError: no file\n", 2),
-    ],
-)
-@pytest.mark.parametrize("name", [None, "megatron_bridge"])
-def test_a_log_of_megatron_deepspeed_is_none_of_megatron(
-    sqlite: URL, tmp_path: Path, text: str, line: int, name: str | None
-) -> None:
-    """Its lines look like those of Megatron-LM, and its sequences need not have `seq_length`."""
-    path = write(tmp_path / "a", text)
-    given = Options(PageContext(release="2.0"), logs=LogOptions(SET, format=name))
-    (problem,) = ingest([path], sqlite, given).rejected
-    assert (line, True) == (problem.line, "Megatron-DeepSpeed" in problem.message)
-
-
-def test_an_empty_golden_is_rejected(sqlite: URL, tmp_path: Path) -> None:
-    path = write(tmp_path / "a", "{}", "golden_values.json")
-    report = ingest([path], sqlite, Options(logs=LogOptions(SET)))
-    assert ["an empty object: no value was recorded"] == [one.message for one in report.rejected]
-
-
-def test_a_file_that_sums_up_gives_its_figures_as_printed(store: URL, tmp_path: Path) -> None:
+def test_a_file_that_sums_up_gives_its_figures_as_printed(sqlite: URL, tmp_path: Path) -> None:
     """4000 TFLOP a step over 8 GPUs and 1.25 s: 400 TFLOP/s/GPU; nothing is computed beside it."""
     path = write(tmp_path / "a", SUMMARY, "results.json")
     options = Options(logs=LogOptions(("model=llama3-8b", "system=dgx-h100", "task=pretrain")))
 
-    assert (1, 0, 0, 0) == counted(ingest([path], store, options))
+    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, options))
 
     names = ("origin", "step_time_s", "model_tflops_per_sec_per_gpu", "mfu",
              "tokens_per_sec_per_gpu", "window", "formula_version")  # fmt: skip
-    [row] = rows_in_words(store, select(*[results.c[name] for name in names]))
+    [row] = rows_in_words(sqlite, select(*[results.c[name] for name in names]))
     assert ("published", 1.25, 400.0, 0.4, None, "skip_warmup(2)", None) == row
-    assert (0, 0, 1, 0) == counted(ingest([path], store, options))
-
-
-def test_fewer_words_do_not_take_back_the_release_of_a_file_that_sums_up(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """A verification card names its commit; the first time it was said to be a release."""
-    card = DATA / "verification_card" / "good" / "weak_scaling.yaml"
-    path = write(tmp_path / "a", card.read_text(), "card.yaml")
-    said = Options(PageContext(release="0.3"), logs=LogOptions(("model=qwen3-30b-a3b",)))
-    first = ingest([path], sqlite, said)
-    before = snapshot(sqlite)
-
-    assert (0, 0, first.new, 0) == counted(ingest([path], sqlite, Options()))
-    assert first.new
-    assert before == snapshot(sqlite)
-
-
-def test_a_dry_run_says_the_same_and_stores_nothing(sqlite: URL, tmp_path: Path) -> None:
-    write(tmp_path / "a")
-    before = snapshot(sqlite)
-    _, changes = preview([tmp_path / "a"], sqlite, GIVEN)
-    bare, _ = preview([tmp_path / "a"], sqlite, Options())
-
-    assert [2.1] == [one.result.step_time_s for one in changes]
-    assert before == snapshot(sqlite)
-    assert 1 == len(bare.unattributed)
+    assert (0, 0, 1, 0) == counted(ingest([path], sqlite, options))
 
 
 def test_the_reference_lists_every_format() -> None:
@@ -681,53 +426,129 @@ def test_the_reference_lists_every_format() -> None:
     assert list(FORMATS) == listed
 
 
-EXPECTED = {
-    "automodel_old_training_phi_4_squad_h100.jsonl": (100, "unattributed"),
-    "automodel_training_gpt_oss_20b_h100.jsonl": (100, "unattributed"),
-    "automodel_training_llama3_2_1b_squad_h100.jsonl": (100, "unattributed"),
-    "automodel_training_qwen3_moe_30b_te_deepep_h100.jsonl": (100, "unattributed"),
-    "cloudai_fixture_megatron_bridge_0.log": (1, "unattributed"),
-    "cloudai_fixture_megatron_run_0.log": (3, "unattributed"),
-    "cloudai_fixture_nemo_run_0.log": (12, "unattributed"),
-    "cloudai_fixture_nemo_run_1.log": (2, "unattributed"),
-    "cloudai_fixture_nemo_run_3.log": (2, "unattributed"),
-    "dgxc_cluster_config.yaml": (0, "neither a run directory"),
-    "dgxc_example_llmb_config.yaml": (0, "says what a run was and holds no result"),
-    "dgxc_llama3.1_metadata.yaml": (0, "neither a run directory"),
-    "mbridge_card_gpt-oss-120b.yaml": (0, "6 new"),
-    "mbridge_card_qwen3-30b-a3b.yaml": (0, "12 new"),
-    "mlm_golden_empty_object_lts_a100.json": (0, "an empty object"),
-    "mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json": (12, "unattributed"),
-    "mlm_golden_list_values_old_schema_a100.json": (0, "unattributed"),
-    "mlm_model_config_gpt3_7b_tp4pp1_memory_speed.yaml": (0, "says what a run was"),
-    "mlperf_v5.0_nyx_n1_ngc25.04_nemo_llama2_70b_lora.txt": (0, "unattributed"),
-    "nemo2_embedding_ft.log": (100, "unattributed"),
-}
-"""Steps by grep, and what becomes of a file alone and without a word."""
-
-EVERYTHING = (
-    "model=llama3-8b", "framework=nemo", "system=dgx-h100", "num_gpus=8", "sequence_length=4096",
-    "global_batch_size=64", "task=pretrain",
+IN_FORCE = (
+    select(
+        releases.c.version, cases.c.num_gpus, cases.c.tensor_parallel, cases.c.micro_batch_size,
+        results.c.tokens_per_sec_per_gpu,
+    )
+    .join(releases, results.c.release_id == releases.c.id)
+    .join(cases, results.c.case_id == cases.c.id)
+    .where(~results.c.superseded)
 )  # fmt: skip
 
 
-def became(report: Report) -> str:
-    """What a report says of one file."""
-    if report.rejected:
-        return report.rejected[0].message
-    return f"{report.new} new" if report.new else "unattributed" * bool(report.unattributed)
-
-
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_file_of_a_program_is_stored_kept_or_refused_with_a_reason(
-    store: URL, tmp_path: Path, name: str
+def test_the_same_path_is_taken_at_its_last_word_however_it_is_spelled(
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With every required word, each step of a log is in the store."""
-    num_steps, expected = EXPECTED[name]
-    path = tmp_path / name
-    path.write_bytes((CORPUS / name).read_bytes())
+    path = write(tmp_path / "a")
+    ingest([path], sqlite, GIVEN)
+    monkeypatch.chdir(tmp_path)
 
-    assert expected in became(ingest([path], store, Options()))
-    ingest([path], store, Options(logs=LogOptions(EVERYTHING)))
-    assert num_steps == count(store, "steps")
+    report = ingest([Path("a/train.log")], sqlite, replace(GIVEN, context=PageContext(release="3")))
+
+    assert (0, 1, 0, 0) == counted(report)
+    assert ["3"] == [row[0] for row in rows_of(sqlite, IN_FORCE)]
+
+
+@pytest.mark.parametrize("tail_bytes", [0, 300_000])
+def test_a_log_that_grew_is_one_run(store: URL, tmp_path: Path, tail_bytes: int) -> None:
+    """Read while it ran and when it was done; packed in memory, and in a file."""
+    whole = nemo() + random.Random(1).randbytes(tail_bytes).hex()
+    path = write(tmp_path / "a", nemo()[: len(nemo()) * 3 // 4])
+    assert (1, 0, 0, 0) == counted(ingest([path], store, GIVEN))
+    path.write_text(whole)
+
+    planned, _ = preview([path], store, GIVEN)
+    assert (0, 1, 0, 0) == counted(planned) == counted(ingest([path], store, GIVEN))
+    assert (0, 0, 1, 0) == counted(ingest([path], store, GIVEN))
+
+    assert [("finished",)] == rows_of(store, select(runs.c.outcome))
+    question = select(results.c.outcome, results.c.superseded).order_by(results.c.id)
+    assert [("incomplete", True), ("finished", False)] == rows_of(store, question)
+    assert 2 == len(rows_of(store, select(sources.c.id)))
+
+
+DIED = "Traceback (most recent call last):\nRuntimeError: boom\n"
+STARTED = "[NeMo I 2025-08-26 13:43:03 nemo_logging:405] starts\n"
+
+
+def told(report: Report) -> list[str]:
+    return [str(note) for note in report.notes if "passed over" in note.message]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A folder with a log, beside one with another."""
+    write(tmp_path / "elsewhere", nemo([3.0] * 20))
+    write(tmp_path / "logs")
+    return tmp_path / "logs"
+
+
+def test_links_to_folders_are_named_and_not_followed(sqlite: URL, logs: Path) -> None:
+    links = [logs / "2026-03-01", logs / "a" / "again"]
+    (logs / "a").mkdir()
+    for link in links:
+        link.symlink_to(logs.parent / "elsewhere")
+
+    report = ingest([logs], sqlite, GIVEN)
+
+    assert (1, ()) == (report.new, report.rejected)
+    assert told(report) == [
+        f"{logs}: passed over 2 links to folders: {links[0]}, {links[1]}; "
+        "name the folder to read what it holds"
+    ]
+    assert report.unknown == tuple(map(str, links))
+
+
+def test_steps_in_the_stderr_of_a_job_are_read(sqlite: URL, tmp_path: Path) -> None:
+    path = write(tmp_path / "logs", name="job-77.err")
+    write(tmp_path / "logs", "job starts on n1\n", name="job-77.out")
+    report = ingest([tmp_path / "logs"], sqlite, GIVEN)
+    assert (1, ()) == (report.new, report.rejected)
+    assert (str(path.with_suffix(".out")),) == report.unknown
+
+
+@pytest.mark.parametrize("text", ["", "warning: slow\n", DIED, STARTED, STARTED + DIED])
+def test_stderr_without_a_step_is_passed_over(sqlite: URL, tmp_path: Path, text: str) -> None:
+    """The run that it may tell the end of stands in another file: it is no run of its own."""
+    write(tmp_path / "logs", name="job-77.out")
+    path = write(tmp_path / "logs", text, name="job-77.err")
+    report = ingest([tmp_path / "logs"], sqlite, GIVEN)
+    assert (1, (), ()) == (report.new, report.rejected, report.nameless)
+    assert (str(path),) == report.unknown
+
+
+OTHER_NAMES = (
+    "train.log.1", "TRAIN.OUT-20260301", "slurm-1.out.2", "a.jsonl.2026-03-01T10:00", "b.log.old",
+    "job.o12345", "job.o12345.2", "stdout", "stderr", "job.e12345",
+)  # fmt: skip
+
+
+def test_logs_under_the_names_of_rotation_and_schedulers_are_read(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Not what only looks so."""
+    no_logs = ("core.12345", "lib.so.1", "x.log.py", "events.out.tfevents.1.n1.2.0", "a.output")
+    for number, name in enumerate((*OTHER_NAMES, *no_logs)):
+        write(tmp_path / "logs", nemo([2.0 + number, 2.5] * 10), name)
+    report = ingest([tmp_path / "logs"], sqlite, GIVEN)
+    stored = rows_of(sqlite, select(sources.c.path))
+    assert sorted(OTHER_NAMES) == sorted(Path(str(path)).name for (path,) in stored)
+    assert (len(OTHER_NAMES), ()) == (report.new, report.unknown)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (megatron().replace(" | elapsed", " | consumed tokens: 8396800 | elapsed"), 1),
+        ("-------- arguments --------\n  deepspeed ............ True\n" + megatron(), 2),
+    ],
+)
+def test_a_log_of_megatron_deepspeed_is_none_of_megatron(
+    sqlite: URL, tmp_path: Path, text: str, line: int
+) -> None:
+    """Its lines look like those of Megatron-LM, and its sequences need not have `seq_length`."""
+    path = write(tmp_path / "a", text)
+    given = Options(PageContext(release="2.0"), logs=LogOptions(SET))
+    (problem,) = ingest([path], sqlite, given).rejected
+    assert (line, True) == (problem.line, "Megatron-DeepSpeed" in problem.message)

@@ -2,23 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, inspect, select, update
+from sqlalchemy import URL, update
 
-from perfdb.db.packing import unpacked
-from perfdb.db.session import reading
-from perfdb.db.tables import releases, results, sources
-from perfdb.db.transfer import copied
-from perfdb.errors import StoreError
+from perfdb.db.tables import releases, results
 from perfdb.ingest import Change, LogOptions, Options, ingest, preview
 from perfdb.rundir import RunDir
 from tests import factories, logs
-from tests.conftest import run_sql
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, rows_of, write_tree, writing
+from tests.trees import NEMO, PAGE, counted, write_tree, writing
 
 ROW = "| LLAMA3-8B | 8 | 128 | 1 | 8192 | 1 | 1 | 2 | 12273 |\n"
 ANOTHER = "| LLAMA3-8B | 16 | 128 | 1 | 8192 | 1 | 1 | 2 | 12000 |\n"
@@ -51,7 +45,7 @@ def told(changes: tuple[Change, ...]) -> list[tuple[str, str, int, float | None,
             one.result.tokens_per_sec_per_gpu,
         )
         for one in changes
-        if one.is_change
+        if one.status != "unchanged"
     ]
 
 
@@ -132,32 +126,6 @@ def test_a_dry_run_says_what_the_ingest_then_does(store: URL, tree: Path, edit: 
     assert [it.model_dump() for it in said.findings] == [it.model_dump() for it in done.findings]
 
 
-def test_what_is_read_and_stays_is_listed_as_unchanged(store: URL, tree: Path) -> None:
-    """Of a page that is read alone, its rows and no run."""
-    ingest([tree], store, NEMO)
-    edited(tree, "12273", "12300")
-
-    _, changes = preview([page_of(tree)], store, NEMO)
-
-    lines = [(one.status.value, one.result.source_line) for one in changes]
-    assert [("revised", 7), ("unchanged", 8)] == lines
-
-
-def test_a_row_that_comes_back_is_revised(sqlite: URL, tree: Path) -> None:
-    """It was withdrawn, so that nothing was in force before."""
-    ingest([tree], sqlite, NEMO)
-    edited(tree, ROW, "")
-    ingest([tree], sqlite, NEMO)
-    page_of(tree).write_text(PAGE)
-
-    said, changes = preview([tree], sqlite, NEMO)
-
-    assert ((0, 1, 4, 0), [("revised", "llama3-8b", 8, None, 12273.0)]) == (
-        counted(said),
-        told(changes),
-    )
-
-
 def test_a_run_that_is_to_count_for_another_case_is_one_revision(
     sqlite: URL, tmp_path: Path
 ) -> None:
@@ -192,13 +160,6 @@ def test_the_bytes_of_a_store_are_as_they_were(sqlite: URL, tree: Path) -> None:
     assert not path.exists()
 
 
-def test_a_database_without_tables_has_none_afterwards(postgres_empty: URL, tree: Path) -> None:
-    """All would be new."""
-    assert (5, 0, 0, 0) == counted(preview([tree], postgres_empty, NEMO)[0])
-    with reading(postgres_empty) as connection:
-        assert [] == inspect(connection).get_table_names()
-
-
 def test_a_dry_run_waits_for_nobody(store: URL, tree: Path) -> None:
     """While another process has written and not committed: what was stored before counts."""
     ingest([tree], store, NEMO)
@@ -209,34 +170,3 @@ def test_a_dry_run_waits_for_nobody(store: URL, tree: Path) -> None:
         said, _ = preview([tree], store, NEMO)
 
     assert (0, 0, 5, 0) == counted(said)
-
-
-def test_a_file_that_is_no_database_is_told(tmp_path: Path, tree: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database, but long enough to have a header of one\n" * 20)
-    with pytest.raises(StoreError, match=r"notes\.txt: file is not a database"):
-        preview([tree], URL.create("sqlite", database=str(path)), NEMO)
-
-
-def test_a_copy_of_a_server_holds_its_moments_and_its_pages(
-    postgres: URL, postgres_server: URL, tree: Path, tmp_path: Path
-) -> None:
-    """In UTC, wherever the server is; of the files of runs, only that they are there."""
-    run_sql(postgres_server, f"ALTER DATABASE {postgres.database} SET timezone='Asia/Tokyo'")
-    began = datetime.now(UTC)
-    ingest([tree], postgres, NEMO)
-    ended = datetime.now(UTC)
-
-    copy = copied(postgres, tmp_path, "page")
-
-    moments = [moment for (moment,) in rows_of(copy, select(results.c.created_at))]
-    assert 5 == len(moments)
-    for moment in moments:
-        assert isinstance(moment, datetime)
-        assert began <= moment.replace(tzinfo=UTC) <= ended
-    kept = {
-        unpacked(content, "")
-        for (content,) in rows_of(copy, select(sources.c.content))
-        if isinstance(content, bytes)
-    }
-    assert {PAGE.encode(), b""} == kept

@@ -9,22 +9,16 @@ import pytest
 import yaml
 from sqlalchemy import URL, select
 
-from perfdb import measure
 from perfdb.compare import comparison, report
 from perfdb.compare.read import known_releases, results_of
-from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, releases, results
 from perfdb.export.results import table
-from perfdb.formats import ParsedLog
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest import logs as log_reader
-from perfdb.jsonfile import content_hash
 from perfdb.pages.base import PageContext
 from perfdb.queries.results import representative
 from perfdb.verify import verify
 from tests.logs import CARD, SUMMARY, write
-from tests.snapshots import snapshot
 from tests.trees import counted, rows_in_words
 
 SUMMED = Options(
@@ -47,27 +41,7 @@ def test_a_window_is_not_taken_for_a_file_without_steps(sqlite: URL, tmp_path: P
     assert (1, [told]) == (report.new, [note.message for note in report.notes])
 
 
-OF_THE_SUMMARY = """\
----
-perfdb: {framework: automodel, release: 0.6.0}
----
-## Pre-training
-
-### System: DGX-H100
-
-| Model | #-GPUs | GBS | LBS | Sequence Length | Tokens / sec / GPU |
-|---|---|---|---|---|---|
-| LLAMA3-8B | 8 | 64 | 2 | 4096 | 30000 |
-"""
-
-
 FORMATS = Path(__file__).parent / "data" / "formats"
-OF_MLPERF = Options(
-    PageContext(release="25.04"),
-    logs=LogOptions(("framework=nemo", "model=llama3-8b", "num_gpus=8", "sequence_length=8192")),
-)
-
-
 ONE = CARD.rpartition("        - metrics")[0]
 """A card with one result."""
 
@@ -77,16 +51,16 @@ def faults(url: URL) -> list[str]:
     return [it.message for one in verify(url, lambda *_: lambda: None) for it in one.faults]
 
 
-def test_files_that_sum_up_runs_of_one_case_are_repeats(store: URL, tmp_path: Path) -> None:
+def test_files_that_sum_up_runs_of_one_case_are_repeats(sqlite: URL, tmp_path: Path) -> None:
     """Each stands for itself; a table prints the one of median step time of them."""
     for number, seconds in enumerate((1.3, 1.25, 1.5, 1.4)):
         summary(tmp_path / "a", seconds, f"result_{number}.json")
 
-    assert (4, 0, 0, 0) == counted(ingest([tmp_path], store, SUMMED))
-    assert (0, 0, 4, 0) == counted(ingest([tmp_path], store, Options()))
+    assert (4, 0, 0, 0) == counted(ingest([tmp_path], sqlite, SUMMED))
+    assert (0, 0, 4, 0) == counted(ingest([tmp_path], sqlite, Options()))
 
-    assert [(1.25,), (1.3,), (1.4,), (1.5,)] == rows_in_words(store, TIMES)
-    with reading(store) as connection:
+    assert [(1.25,), (1.3,), (1.4,), (1.5,)] == rows_in_words(sqlite, TIMES)
+    with reading(sqlite) as connection:
         [printed] = connection.execute(representative()).mappings().all()
         exported = table(connection)
         choices = known_releases(connection)
@@ -97,28 +71,14 @@ def test_files_that_sum_up_runs_of_one_case_are_repeats(store: URL, tmp_path: Pa
     assert (1.0, True) == (side.judgement.ratio, side.judgement.low is not None)
 
 
-def test_a_row_of_a_page_without_a_step_time_is_not_printed_before_a_file_that_has_one(
-    store: URL, tmp_path: Path
-) -> None:
-    """By whatever database: of the two of them the first by step time is printed."""
-    write(tmp_path / "a", OF_THE_SUMMARY, "page.md")
-    summary(tmp_path / "a", 1.25)
-
-    assert (2, 0, 0, 0) == counted(ingest([tmp_path], store, SUMMED))
-
-    with reading(store) as connection:
-        [printed] = connection.execute(representative()).mappings().all()
-    assert (1.25, 2) == (printed["step_time_s"], printed["num_results"])
-
-
-def test_a_copy_of_a_file_that_sums_up_is_the_same_result(store: URL, tmp_path: Path) -> None:
+def test_a_copy_of_a_file_that_sums_up_is_the_same_result(sqlite: URL, tmp_path: Path) -> None:
     """With words or without."""
-    ingest([summary(tmp_path / "a", 1.25)], store, SUMMED)
+    ingest([summary(tmp_path / "a", 1.25)], sqlite, SUMMED)
     copy = summary(tmp_path / "b", 1.25, "again.json")
 
     for options in (Options(), SUMMED):
-        assert (0, 0, 1, 0) == counted(ingest([copy], store, options))
-    assert [(1.25, False)] == rows_in_words(store, HISTORY)
+        assert (0, 0, 1, 0) == counted(ingest([copy], sqlite, options))
+    assert [(1.25, False)] == rows_in_words(sqlite, HISTORY)
 
 
 MLPERF = (FORMATS / "mlperf/good/two_blocks.txt").read_text()
@@ -150,121 +110,44 @@ def test_another_rendering_of_a_file_that_sums_up_is_the_same_result(
     assert (1, 0, 0, 0) == counted(ingest(paths[2:], sqlite, given))
 
 
-def test_other_words_revise_what_a_file_that_sums_up_states(store: URL, tmp_path: Path) -> None:
+def test_other_words_revise_what_a_file_that_sums_up_states(sqlite: URL, tmp_path: Path) -> None:
     """It is of one release and one case at a time."""
     path = summary(tmp_path / "a", 1.25)
-    ingest([path], store, SUMMED)
+    ingest([path], sqlite, SUMMED)
 
     other = replace(SUMMED, context=PageContext(release="0.7.0"))
-    assert (0, 1, 0, 0) == counted(ingest([path], store, other))
+    assert (0, 1, 0, 0) == counted(ingest([path], sqlite, other))
     larger = replace(other, logs=LogOptions((*SUMMED.logs.settings, "num_gpus=16")))
-    assert (0, 1, 0, 0) == counted(ingest([path], store, larger))
+    assert (0, 1, 0, 0) == counted(ingest([path], sqlite, larger))
 
     question = select(releases.c.version, cases.c.num_gpus, results.c.revision)
     joined = question.join(cases, results.c.case_id == cases.c.id)
     in_force = joined.join(releases, results.c.release_id == releases.c.id)
-    assert [("0.7.0", 16, 3)] == rows_in_words(store, in_force.where(~results.c.superseded))
-    assert [] == faults(store)
+    assert [("0.7.0", 16, 3)] == rows_in_words(sqlite, in_force.where(~results.c.superseded))
+    assert [] == faults(sqlite)
 
 
-def test_a_file_that_sums_up_and_is_rewritten_states_anew(store: URL, tmp_path: Path) -> None:
+def test_a_file_that_sums_up_and_is_rewritten_states_anew(sqlite: URL, tmp_path: Path) -> None:
     """What it stated is withdrawn; put back, it is stated again."""
     path = summary(tmp_path / "a", 1.25)
-    ingest([path], store, SUMMED)
+    ingest([path], sqlite, SUMMED)
     summary(tmp_path / "a", 1.5)
 
-    report = ingest([path], store, SUMMED)
+    report = ingest([path], sqlite, SUMMED)
 
     assert ((1, 0, 0, 0), 1) == (counted(report), report.withdrawn)
-    assert [(1.25, True), (1.5, False)] == rows_in_words(store, HISTORY)
+    assert [(1.25, True), (1.5, False)] == rows_in_words(sqlite, HISTORY)
     summary(tmp_path / "a", 1.25)
-    report = ingest([path], store, SUMMED)
+    report = ingest([path], sqlite, SUMMED)
     assert ((0, 1, 0, 0), 1, [(1.25,)]) == (
-        counted(report), report.withdrawn, rows_in_words(store, TIMES),
+        counted(report), report.withdrawn, rows_in_words(sqlite, TIMES),
     )  # fmt: skip
-    assert [] == faults(store)
+    assert [] == faults(sqlite)
 
 
-def test_a_file_that_states_two_results_of_a_case_has_both(store: URL, tmp_path: Path) -> None:
+def test_a_file_that_states_two_results_of_a_case_has_both(sqlite: URL, tmp_path: Path) -> None:
     path = write(tmp_path / "a", CARD, "card.yaml")
     for expected in ((2, 0, 0, 0), (0, 0, 2, 0)):
-        report = ingest([path], store, Options())
+        report = ingest([path], sqlite, Options())
         assert (expected, []) == (counted(report), list(report.rejected))
-    assert [(5.81429,), (5.88942,)] == rows_in_words(store, TIMES)
-
-
-def test_the_peak_memory_that_a_file_states_is_that_of_its_result(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    card = ONE.replace("5889.42", "5889.42, peak_allocated_memory_gib: 61.0")
-    path = write(tmp_path / "a", card, "card.yaml")
-
-    for expected in ((1, 0, 0, 0), (0, 0, 1, 0)):
-        assert expected == counted(ingest([path], sqlite, Options()))
-
-    assert [(61 * 2**30,)] == rows_in_words(sqlite, select(results.c.peak_memory_bytes))
-
-
-OF_THE_CARD = """\
----
-perfdb: {framework: megatron-bridge, release: aabb29d0, container: nvcr.io/nvidia/nemo:26.06}
----
-## Pre-training
-
-### System: DGX-GB300, Precision: FP8-MX
-
-| Model | #-GPUs | GBS | Sequence Length | Step Time (s) |
-|---|---|---|---|---|
-| Qwen3-30B-A3B | 8 | 512 | 4096 | 5.9 |
-"""
-
-
-@pytest.fixture
-def earlier(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Until it is undone: version 3 of the parser, which knew a result by its case and release."""
-    printed = measure.of_summary
-
-    def by_case(log: ParsedLog, of: measure.LogRun) -> ResultRow:
-        row = printed(log, of)
-        said = {"case": row.case.key, "release": row.release.key, "origin": row.origin}
-        figures = {"figures": log.emitted.model_dump(mode="json"), "window": log.window}
-        return replace(row, key=content_hash(said), content_hash=content_hash(figures))
-
-    monkeypatch.setattr(measure, "of_summary", by_case)
-    monkeypatch.setattr(log_reader, "LOG_PARSER_VERSION", 3)
-    return monkeypatch
-
-
-def test_without_the_words_of_before_a_file_that_sums_up_stays_as_it_is(
-    store: URL, tmp_path: Path, earlier: pytest.MonkeyPatch
-) -> None:
-    """Of its bytes more was said then than is now."""
-    said, silent = write(tmp_path / "a", ONE, "card.yaml"), summary(tmp_path / "b", 1.25)
-    ingest([said], store, Options(PageContext(release="9"), logs=LogOptions(("release=9",))))
-    ingest([silent], store, SUMMED)
-    earlier.undo()
-    before = snapshot(store)["results"]
-
-    assert (0, 0, 2, 0) == counted(ingest([said, silent], store, Options()))
-
-    assert before == snapshot(store)["results"]
-
-
-@pytest.mark.parametrize(
-    ("name", "outcome", "why"),
-    [
-        ("aborted", "failed", "run_stop: status is 'aborted'"),
-        ("cut_off", "incomplete", "no 'run_stop' event"),
-    ],
-)
-def test_figures_of_a_run_that_did_not_finish_are_withheld_with_the_reason(
-    store: URL, tmp_path: Path, name: str, outcome: str, why: str
-) -> None:
-    """A block of training was timed before MLPerf's run ended, at 1.5 s a step."""
-    path = write(tmp_path / "a", (FORMATS / f"mlperf/bad/{name}.txt").read_text(), "result_0.txt")
-
-    assert (1, 0, 0, 0) == counted(ingest([path], store, OF_MLPERF))
-
-    question = select(results.c.outcome, results.c.withheld, results.c.step_time_s)
-    assert [(outcome, why, None)] == rows_in_words(store, question)
-    assert [] == faults(store)
+    assert [(5.81429,), (5.88942,)] == rows_in_words(sqlite, TIMES)

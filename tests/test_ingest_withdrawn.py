@@ -85,13 +85,6 @@ def test_a_page_without_rows_withdraws_all_it_stated_when_it_is_named(
     check_sound(store)
 
 
-def test_a_page_with_a_row_that_cannot_be_read_is_not_an_empty_one(store: URL) -> None:
-    read(store, "a.md")
-    report = read(store, "a.md", ["| LLAMA3-8B | eight | 128 | 8192 | 12,812 |"])
-    assert (1, 0) == (len(report.rejected), report.withdrawn)
-    assert 2 == len(in_force(store))
-
-
 def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell) -> None:
     """Once; and reading it again brings its results back."""
     read(store, "a.md")
@@ -106,17 +99,6 @@ def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell)
     assert before == snapshot(store)
     check_sound(store)
     assert (0, 2, 0, 0) == counted(read(store, "a.md"))
-
-
-def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Shell) -> None:
-    """Every such path is named, and nothing is withdrawn."""
-    read(store, "a.md")
-    code, said, beside = perfdb("withdraw", "a.md", "c.md", "d.md")
-    assert (2, "") == (code, said)
-    assert ["c.md", "d.md"] == [
-        path for path in ("a.md", "c.md", "d.md") if f"{path}: nothing in the store" in beside
-    ]
-    assert 2 == len(in_force(store))
 
 
 @pytest.mark.parametrize(
@@ -160,17 +142,6 @@ FILES = {
 }
 """Files that give results and are neither a page nor a run, and how many results each gives."""
 SAID = ("--release", "2.0", *(f"--set={it}" for it in (*logs.SET, "global_batch_size=64")))
-OF_THE_CARD = """---
-perfdb: {framework: megatron-bridge, release: aabb29d0}
----
-## Pre-training
-
-### System: DGX-GB300, Precision: FP8-MX
-
-| Model | #-GPUs | GBS | Sequence Length | Step Time (s) |
-|---|---|---|---|---|
-| Qwen3-30B-A3B | 8 | 512 | 4096 | 5.9 |
-"""
 
 
 @pytest.mark.parametrize(("kept", "count"), FILES.values(), ids=FILES)
@@ -201,32 +172,6 @@ def test_a_file_of_results_is_withdrawn_as_a_page_is(
     check_sound(store)
 
 
-def test_a_file_of_results_is_not_undone(store: URL, perfdb: Shell) -> None:
-    Path("card.yaml").write_bytes((FORMATS / FILES["a verification card"][0]).read_bytes())
-    perfdb("ingest", "card.yaml")
-    code, _, beside = perfdb("withdraw", "--undo", "card.yaml")
-    assert (2, True) == (code, "card.yaml: is a file of results, not a run; `perfdb" in beside)
-
-
-def test_what_a_page_states_holds_once_the_file_that_said_otherwise_is_withdrawn(
-    store: URL, perfdb: Shell
-) -> None:
-    """The same case and release: 5.88942 s on a card; on the page beside it 5.9 s."""
-    card = FORMATS / "verification_card/good/batch_from_figures.yaml"
-    Path("card.yaml").write_bytes(card.read_bytes())
-    Path("a.md").write_text(OF_THE_CARD)
-    for name in ("a.md", "card.yaml"):
-        perfdb("ingest", name)
-    times = select(results.c.step_time_s).where(~results.c.superseded)
-    assert [(5.88942,), (5.9,)] == sorted(rows_of(store, times))
-
-    code, said, beside = perfdb("withdraw", "card.yaml")
-
-    assert (0, "1 withdrawn\n", "") == (code, said, beside)
-    assert [(5.9,)] == rows_of(store, times)
-    check_sound(store)
-
-
 def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> None:
     """Golden values with steps are a run: it is withdrawn for a reason, beside those without."""
     for kept in ("golden_values_dev_dgx_h100.json", "lists_of_the_old_schema.json"):
@@ -239,16 +184,3 @@ def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> Non
     assert "1 withdrawn\n" == perfdb("withdraw", "golden_values_dev_dgx_h100.json", *why).stdout
     assert "1 restored\n" == perfdb("withdraw", "--undo", "golden_values_dev_dgx_h100.json").stdout
     check_sound(store)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("| 128 |", "| 256 |"), ("8B", "9B"), ("framework: nemo", "framework: acme")]
-)
-def test_a_page_whose_only_case_is_corrected_is_the_same_page(
-    store: URL, old: str, new: str
-) -> None:
-    """Its figures tell."""
-    read(store, "a.md", BOTH[:1])
-    report = read(store, "a.md", [BOTH[0].replace(old, new)], STATED.replace(old, new))
-    assert (1, ()) == (report.withdrawn, report.notes)
-    assert 1 == len(in_force(store))

@@ -8,14 +8,11 @@ from sqlalchemy import URL, select
 from perfdb.aggregation import last_n
 from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, runs
-from perfdb.errors import InputError
-from perfdb.ingest import Options, ingest, withdraw
+from perfdb.ingest import Options, ingest
 from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
-from perfdb.site.build import all_pages
 from perfdb.site.data import read as contents
-from perfdb.site.pages.changelog import changelog
 from perfdb.site.pages.revisions import events
 from perfdb.verify import verify
 from perfdb.verify.figures import Asked
@@ -28,6 +25,12 @@ from tests.trees import counted, rows_of, writing
 WHY = "the fans of node-1 had failed"
 IN_FORCE = select(runs.c.run_id).join(results, results.c.run_id == runs.c.id)
 IN_FORCE = IN_FORCE.where(~results.c.superseded).order_by(runs.c.run_id)
+
+
+@pytest.fixture
+def store(sqlite: URL) -> URL:
+    """A store that is a file."""
+    return sqlite
 
 
 @pytest.fixture(autouse=True)
@@ -71,27 +74,6 @@ def test_a_run_is_withdrawn_by_its_id_or_its_directory(
     assert before == snapshot(store)
 
 
-def test_its_page_has_no_figure_left_and_the_changelog_says_why(store: URL, perfdb: Shell) -> None:
-    """At its address stands that it is withdrawn, and none of its figures."""
-    perfdb("withdraw", "bad", "--reason", WHY)
-    with reading(store) as connection:
-        made = contents(connection)
-    assert ["good"] == [page.run.run_id for page in made.runs]
-    page = changelog(made.revisions, made.rejections)
-    assert [("withdrawn", "bad", WHY)] == [
-        (it.act, it.result.run_id, it.reason) for it in page.changed if it.result
-    ]
-    [stub] = [it for it in all_pages(made) if it.name == "runs/bad"]
-    assert stub.title == "bad (withdrawn)"
-    assert WHY in str(stub.body())
-
-    perfdb("withdraw", "--undo", "bad")
-    with reading(store) as connection:
-        found = events(contents(connection).revisions, ())
-    assert ["restored", "withdrawn", "added", "added"] == [it.act for it in found]
-    assert [None, WHY, None, None] == [it.reason for it in found]
-
-
 def test_each_withdrawal_of_a_run_keeps_its_own_reason(store: URL, perfdb: Shell) -> None:
     """Also where the figures are made anew in between, which is no withdrawal."""
     for why, window in (("too hot", "last_n(3)"), ("12 withdrawn: too slow", "skip_warmup(2)")):
@@ -124,13 +106,6 @@ def test_reading_it_again_does_not_bring_it_back(
     recompute(store, Scope(), Asked(last_n(3)))
     assert [("good",)] == rows_of(store, IN_FORCE)
     check_sound(store)
-
-
-def test_another_run_of_its_id_is_still_another_run(store: URL, perfdb: Shell) -> None:
-    perfdb("withdraw", "bad", "--reason", WHY)
-    later = factories.STARTED.replace(year=2027)
-    factories.write_run(Path("elsewhere"), run_id="bad", started_at=later)
-    assert (0, 0, 0, 1) == counted(ingest([Path("elsewhere")], store, Options()))
 
 
 def test_undone_it_counts_again_as_it_did(store: URL, perfdb: Shell) -> None:
@@ -189,11 +164,6 @@ def test_what_cannot_be_done_is_told_and_nothing_is_withdrawn(
     assert (2, "") == (code, said)
     assert told in beside
     assert 2 == len(rows_of(store, IN_FORCE))
-
-
-def test_nothing_is_called_by_no_name(store: URL) -> None:
-    with pytest.raises(InputError, match=r"^: the name is empty$"):
-        withdraw([""], store)
 
 
 def test_a_page_is_not_undone(store: URL, perfdb: Shell) -> None:

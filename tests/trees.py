@@ -10,10 +10,10 @@ from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading, writer
 from perfdb.errors import Diagnostic
 from perfdb.ingest import Options, Report, find
-from perfdb.ingest.base import Read, problems_of, results_of
 from perfdb.ingest.logs import read_source
 from perfdb.ingest.options import checked
 from perfdb.ingest.pipeline import scratch
+from perfdb.ingest.reads import Read
 from perfdb.ingest.runs import RunFound, parse_run
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
@@ -81,8 +81,8 @@ def read_at(path: Path, options: Options) -> tuple[list[ResultRow], list[Diagnos
         options_read = checked(options, folder)
         found = [one for source in find([path]) for one in read_source(source, options_read)]
         reads: list[Read] = [parse_run(it) if isinstance(it, RunFound) else it for it in found]
-    rows = [row for read in reads for row in results_of(read)]
-    return rows, [problem for read in reads for problem in problems_of(read)]
+    rows = [row for read in reads for row in read.results]
+    return rows, [problem for read in reads for problem in read.problems]
 
 
 def counted(report: Report) -> tuple[int, int, int, int]:

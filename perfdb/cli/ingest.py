@@ -1,6 +1,6 @@
 """`perfdb ingest`: read runs, published pages and logs into the store."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -16,13 +16,13 @@ from perfdb.db.ingest_log import Action
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError
 from perfdb.ingest import Change
-from perfdb.ingest.attribution import stated, unknown_model
-from perfdb.ingest.changes import FIGURES, exactly, figure_text
+from perfdb.ingest.options import unknown_model
+from perfdb.ingest.report import Status
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Release, Result
-from perfdb.units import UNKNOWN
+from perfdb.units import UNKNOWN, number, percent, significant
 
 DEFAULT_PATH = Path("runs")
 MANY = 20
@@ -37,6 +37,14 @@ COLUMNS = (
 )  # fmt: skip
 WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
 """What a result is of, by the fields of `perfdb.record.Result`."""
+
+FIGURES: Mapping[str, Callable[[float | None], str]] = {
+    "step_time_s": significant,
+    "tokens_per_sec_per_gpu": number,
+    "model_tflops_per_sec_per_gpu": significant,
+    "mfu": percent,
+}
+"""The figures of a result, and how each is printed."""
 
 STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "source_line")
 """What else JSON has of a result."""
@@ -93,7 +101,7 @@ def ingest(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
     chosen = ingestion.Options(PageContext(**words), _watched, of_logs)
-    if note := unknown_model(stated(chosen.context, settings)):
+    if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
     changes: Sequence[Change] = ()
@@ -221,7 +229,7 @@ def _stated(one: Result) -> dict[str, object]:
 
 def _print_changes(changes: Iterable[Change]) -> None:
     """The results that would be new, revised or withdrawn."""
-    shown = [change for change in changes if change.is_change]
+    shown = [change for change in changes if change.status is not Status.UNCHANGED]
     rows = [(*_cells(change), "; ".join(_others(change))) for change in shown]
     if any(row[-1] for row in rows):
         print_table("Would change", (*COLUMNS, "Otherwise"), rows)
@@ -245,10 +253,21 @@ def _figure(before: Result, one: Result, name: str) -> str:
     """'14,079 → 14,709', to so many digits that they differ."""
     was, is_ = getattr(before, name), getattr(one, name)
     if was == is_:
-        return figure_text(one, name)
-    if figure_text(before, name) == figure_text(one, name):
-        return f"{exactly(name, was)} → {exactly(name, is_)}"
-    return f"{figure_text(before, name)} → {figure_text(one, name)}"
+        return _text(one, name)
+    if _text(before, name) == _text(one, name):
+        return f"{_exactly(name, was)} → {_exactly(name, is_)}"
+    return f"{_text(before, name)} → {_text(one, name)}"
+
+
+def _text(result: Result, name: str) -> str:
+    """A figure by its field: with all digits of a page, and with those that a run's means."""
+    value = result.figure(name)
+    return FIGURES[name](value) if value is None or result.run_id else _exactly(name, value)
+
+
+def _exactly(name: str, value: float) -> str:
+    """A figure with every digit that it was read with."""
+    return f"{value * 100:.10g}%" if name == "mfu" else f"{value:,.10g}"
 
 
 def _others(change: Change) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from operator import attrgetter
+from itertools import chain, repeat
+from operator import add, attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -267,12 +268,12 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
             connection.execute(delete(table).where(table.c.run_id.in_(ids)))
 
 
-def _put_steps(connection: Connection, read: Iterable[tuple[int, Given]]) -> None:
-    rows = (
-        (number, *step)
-        for number, one in read
-        for step in one.run.steps.rows(*STEP_COLUMNS, "line")
-    )
+def _put_steps(connection: Connection, read: Sequence[tuple[int, Given]]) -> None:
+    """Store the steps of runs, joined: many runs have few steps each."""
+    parts = [one.run.steps for _, one in read]
+    together = parts[0] if len(parts) == 1 else parts[0].joined(parts)
+    numbers = chain.from_iterable(repeat((number,), len(one.run.steps)) for number, one in read)
+    rows = map(add, numbers, together.rows(*STEP_COLUMNS, "line"))
     bulk.add(connection, steps, ("run_id", *STEP_COLUMNS, "source_line"), rows)
 
 

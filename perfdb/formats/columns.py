@@ -15,6 +15,7 @@ Fields are those of `Reading`. A log may add columns of other names, such as
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Final, NamedTuple, overload
@@ -61,6 +62,9 @@ class StepColumn(NamedTuple):
     @classmethod
     def of(cls, cells: Sequence[float | None], kind: type[np.generic] = np.float64) -> "StepColumn":
         """A column of numbers and None; a whole number that int64 cannot hold is unknown."""
+        if None not in cells:
+            with suppress(OverflowError):
+                return cls(np.array(cells, kind), np.ones(len(cells), np.bool_))
         fits = [cell is not None and (kind is np.float64 or abs(cell) < 2**63) for cell in cells]
         values = [cell if fit else 0 for cell, fit in zip(cells, fits, strict=True)]
         return cls(np.array(values, kind), np.array(fits, np.bool_))
@@ -123,7 +127,7 @@ class Steps(Sequence[Reading]):
             np.array(cells["line"], np.int64),
             np.array(cells["step"], np.int64),
             np.array(cells["step_time_s"], np.float64),
-            {name: StepColumn.of(cells[name], _kind_of(name)) for name in others},
+            {name: StepColumn.of(cells[name], kind_of(name)) for name in others},
         )
 
     @classmethod
@@ -145,7 +149,7 @@ class Steps(Sequence[Reading]):
 
     def column(self, name: str) -> StepColumn:
         """The values of a field, and for which steps they are known."""
-        return self.columns.get(name) or StepColumn.empty(len(self), _kind_of(name))
+        return self.columns.get(name) or StepColumn.empty(len(self), kind_of(name))
 
     def with_columns(self, **columns: StepColumn) -> "Steps":
         """The same steps with other values of some fields."""
@@ -214,7 +218,7 @@ class Steps(Sequence[Reading]):
         return repr(tuple(self))
 
 
-def _kind_of(name: str) -> type[np.generic]:
+def kind_of(name: str) -> type[np.generic]:
     return _KINDS.get(name, np.float64)
 
 

@@ -1,15 +1,14 @@
 """Read runs, published pages and logs into the store.
 
-`find` lists the sources, `runs`, `logs` and `pages` read them (`archives` and `compression` unpack
-them first, `recognition` finds a log's format, `attribution` what it is of), `store` puts what was
-read into the store, and `pipeline` does all of it.
+`pipeline` joins the parts: `find` lists the sources, `runs`, `logs` and `pages` read them (`unpack`
+unpacks them first, `attribution` states what a log is of), `store` puts what was read into the
+store, and `report` counts what became of it.
 """
 
-from perfdb.ingest.changes import Change
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.options import LogOptions, Options
 from perfdb.ingest.pipeline import ingest, preview
-from perfdb.ingest.report import Report
+from perfdb.ingest.report import Change, Report
 from perfdb.ingest.withdraw import restore, withdraw
 
 __all__ = [

@@ -1,32 +1,33 @@
-"""Finds what there is to read at the paths given: run directories, pages, logs and archives."""
+"""Finds what there is to read at the given paths: run directories, pages, logs and archives."""
 
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path, PurePath
 from typing import Final, Literal
 
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import experiment
-from perfdb.ingest.compression import plain_suffix
 from perfdb.rundir import RECORD, RunDir
 
 PAGES: Final = (".md", ".mdx", ".rst", ".html", ".htm")
 LOGS: Final = (".log", ".out", ".err", ".txt", ".json", ".jsonl", ".yaml", ".yml")
-ARCHIVES: Final = (
-    ".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".zip", ".gz", ".zst", ".xz", ".bz2",
-)  # fmt: skip
-"""The suffixes of files that are read below a folder; a file that is named may have any."""
-
-READ: Final = frozenset((*PAGES, *LOGS, *ARCHIVES))
+COMPRESSED: Final = (".gz", ".zst", ".xz", ".bz2")
+ARCHIVES: Final = (".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".zip")
+READ: Final = frozenset((*PAGES, *LOGS, *COMPRESSED, *ARCHIVES))
+"""The suffixes of files that are read in a folder; a file that is named may have any."""
 
 LONGEST_SHOWN: Final = 200
 
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that would break a line of output or a row of the store; lone surrogates are bytes
 that are no UTF-8."""
+_ROTATED = re.compile(r".+(\.(?:log|out|err|txt|jsonl))[.-](?:\d[\d.t:_-]*|old)")
+"""Names that logrotate and the like give to logs: `train.log.1`, `x.out-20260301`."""
+_STREAM = re.compile(r".+\.([oe])\d[\d.-]*|std([oe])(?:ut|rr)")
+"""Names that PBS and Grid Engine give to the output of a job: `train.o12345`."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,21 @@ class Place:
         return f"{self.archive}!/{inner}" if inner else self.archive
 
 
+FILE_SYSTEM: Final = Place()
+
+
 @dataclass(frozen=True)
 class Source:
     """A run directory, a file that may be a page, a log or an archive, or what is not read.
 
-    `closed` is a folder that cannot be read, `linked` a link to one that is not searched.
-    `named`: the user gave this very path, so that it must be something; a file that was found in a
-    folder may hold no figures at all.
+    `closed` is a folder that cannot be read, `linked` a link to a folder. `named`: the user gave
+    this very path, so that it must be something; a file in a folder may hold no figures at all.
     """
 
     path: Path
     kind: Literal["run", "page", "log", "closed", "linked"]
     named: bool
-    place: Place = Place()
+    place: Place = FILE_SYSTEM
 
     @property
     def where(self) -> str:
@@ -65,22 +68,34 @@ class Source:
         return self.place.name(self.path)
 
 
-def find(paths: Iterable[Path], place: Place | None = None) -> list[Source]:
+def find(paths: Iterable[Path], place: Place = FILE_SYSTEM) -> list[Source]:
     """Each source at or below the paths once, folders in path order. Raises InputError."""
     wanted = list(paths)
-    missing = [problem for path in wanted for problem in _missing(path)]
-    if missing:
+    if missing := [problem for path in wanted for problem in _missing(path)]:
         raise InputError(missing)
-    finder = _Finder(place or Place())
+    found: dict[str, Source] = {}
+    searched: set[str] = set()
     for path in wanted:
-        finder.add(path)
-    return finder.sources()
+        if path.is_dir() and not RunDir(path).is_run():
+            found.update(_below(path, place, searched))
+            continue
+        is_file = not path.is_dir()
+        run = path.parent if is_file and path.name == RECORD else None if is_file else path
+        source = (
+            file(path, named=True, place=place) if run is None else _run(run, place, named=True)
+        )
+        found[os.path.realpath(source.path)] = source
+    known = searched | found.keys()
+    return [
+        source
+        for source in found.values()
+        if source.kind != "linked" or os.path.realpath(source.path) not in known
+    ]
 
 
-def file(path: Path, *, named: bool, place: Place | None = None) -> Source:
-    """A file by its suffix. Whether it is an archive, its content decides."""
-    is_page = path.suffix.lower() in PAGES
-    return Source(path, "page" if is_page else "log", named, place or Place())
+def file(path: Path, *, named: bool, place: Place = FILE_SYSTEM) -> Source:
+    """A file as a source by its suffix. Its content decides whether it is an archive."""
+    return Source(path, "page" if path.suffix.lower() in PAGES else "log", named, place)
 
 
 def is_read(path: PurePath) -> bool:
@@ -90,8 +105,23 @@ def is_read(path: PurePath) -> bool:
     return not any(map(_is_skipped, ("", *path.parts), path.parts))
 
 
+def plain_name(path: PurePath) -> str:
+    """The name of a file without the suffix of its compression."""
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def plain_suffix(path: PurePath) -> str:
+    """The suffix of that name in lower case; of a rotated log or a job's output, that of a log."""
+    name = plain_name(path).lower()
+    if rotated := _ROTATED.fullmatch(name):
+        return rotated[1]
+    if stream := _STREAM.fullmatch(name):
+        return ".out" if "o" in stream.groups() else ".err"
+    return PurePath(name).suffix
+
+
 def name_fault(name: str) -> str | None:
-    """Why the name of a file cannot be kept; None for one that can."""
+    """Why the name of a file cannot be stored; None for one that can."""
     if not (odd := _ODD.search(name)):
         return None
     if odd[0] >= "\ud800":
@@ -105,12 +135,6 @@ def printable(name: str) -> str:
     return plain if len(plain) <= LONGEST_SHOWN else f"{plain[:LONGEST_SHOWN]}…"
 
 
-def _is_skipped(folder: str, name: str) -> bool:
-    """Hidden files, and the copy of a program's code that is in an experiment's folder."""
-    is_code = name == "code" and experiment.configuration(folder) is not None
-    return name.startswith(".") or is_code
-
-
 def _missing(path: Path) -> Iterator[Diagnostic]:
     try:
         path.stat()
@@ -120,121 +144,59 @@ def _missing(path: Path) -> Iterator[Diagnostic]:
         yield Diagnostic(str(path), error.strerror or str(error))
 
 
-@dataclass
-class _Finder:
-    """The sources found so far, by their real paths, and the folders that were searched."""
+def _run(path: Path, place: Place, *, named: bool) -> Source:
+    """A run directory, unless its name cannot be stored."""
+    return Source(path, "closed" if name_fault(str(path)) else "run", named, place)
 
-    place: Place
-    found: dict[str, Source] = field(default_factory=dict)
-    searched: set[str] = field(default_factory=set)
 
-    def add(self, path: Path) -> None:
-        if not path.is_dir():
-            is_record = path == RunDir(path.parent).record
-            source = (
-                self._run(path.parent, named=True)
-                if is_record
-                else file(path, named=True, place=self.place)
-            )
-            self.found[os.path.realpath(source.path)] = source
-        elif RunDir(path).is_run():
-            self.found[os.path.realpath(path)] = self._run(path, named=True)
+def _is_skipped(folder: str, name: str) -> bool:
+    """Hidden files, and the copy of a program's code in the folder of an experiment."""
+    is_code = name == "code" and experiment.configuration(folder) is not None
+    return name.startswith(".") or is_code
+
+
+def _below(top: Path, place: Place, searched: set[str]) -> Iterator[tuple[str, Source]]:
+    """The sources below a folder with their real paths: runs, files, and what is not read.
+
+    Adds the folders that were searched.
+    """
+    for kind, path, real in sorted(_walk(top, searched), key=lambda it: (it[0], it[1].split("/"))):
+        if kind is _Kind.RUN:
+            yield real, _run(Path(path), place, named=False)
+        elif kind is _Kind.FILE:
+            yield real, file(Path(path), named=False, place=place)
         else:
-            self._add_below(path)
-
-    def sources(self) -> list[Source]:
-        return [source for source in self.found.values() if not self._is_read_elsewhere(source)]
-
-    def _is_read_elsewhere(self, source: Source) -> bool:
-        """Whether it is a link to a folder that is read in its own place."""
-        if source.kind != "linked":
-            return False
-        target = os.path.realpath(source.path)
-        return target in self.searched or target in self.found
-
-    def _add_below(self, top: Path) -> None:
-        below = _Below(top)
-        below.walk()
-        self.searched |= below.searched
-        for path in sorted(below.runs, key=_parts):
-            self.found[below.real(path)] = self._run(Path(path), named=False)
-        for path in sorted(below.files, key=_parts):
-            self.found[below.real(path)] = file(Path(path), named=False, place=self.place)
-        for path in sorted(below.closed, key=_parts):
-            self.found[path] = Source(Path(path), "closed", False, self.place)
-        for path in sorted(below.linked, key=_parts):
-            self.found[path] = Source(Path(path), "linked", False, self.place)
-
-    def _run(self, path: Path, *, named: bool) -> Source:
-        """A run directory, unless its name is one that cannot be kept."""
-        kind: Literal["run", "closed"] = "closed" if name_fault(str(path)) else "run"
-        return Source(path, kind, named, self.place)
+            yield (
+                path,
+                Source(Path(path), "closed" if kind is _Kind.CLOSED else "linked", False, place),
+            )
 
 
-@dataclass
-class _Below:
-    """What is below a folder. Links to folders are not followed."""
-
-    top: Path
-    runs: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    links: set[str] = field(default_factory=set)
-    closed: list[str] = field(default_factory=list)
-    linked: list[str] = field(default_factory=list)
-    searched: set[str] = field(default_factory=set)
-
-    def walk(self) -> None:
-        left = [(str(self.top), False)]
-        while left:
-            folder, in_run = left.pop()
-            try:
-                with os.scandir(folder) as listed:
-                    entries = list(listed)
-            except OSError:
-                self.closed.append(folder)
-                continue
-            if any(entry.name == RECORD and _is_file(entry) for entry in entries):
-                self.runs.append(folder)
-                in_run = True
-            left += ((entry.path, in_run) for entry in entries if _is_folder(entry, folder))
-            self.searched.add(self.real(folder))
-            if not in_run:
-                self._add_files(entries)
-                self.linked += (entry.path for entry in entries if _is_link(entry, folder))
-
-    def real(self, path: str) -> str:
-        if path in self.links:
-            return os.path.realpath(path)
-        return self._real_top + path[len(str(self.top)) :]
-
-    @cached_property
-    def _real_top(self) -> str:
-        return os.path.realpath(self.top)
-
-    def _add_files(self, entries: Iterable[os.DirEntry[str]]) -> None:
-        for entry in entries:
-            if _is_file(entry) and is_read(PurePath(entry.name)):
-                self.files.append(entry.path)
-                if entry.is_symlink():
-                    self.links.add(entry.path)
+class _Kind(IntEnum):
+    RUN, FILE, CLOSED, LINKED = range(4)
 
 
-def _parts(path: str) -> list[str]:
-    return path.split("/")
+def _walk(top: Path, searched: set[str]) -> Iterator[tuple[_Kind, str, str]]:
+    """What is below a folder, with its path and its real path; links to folders are not followed.
 
-
-def _is_folder(entry: os.DirEntry[str], folder: str) -> bool:
-    return entry.is_dir(follow_symlinks=False) and not _is_skipped_in(folder, entry)
-
-
-def _is_link(entry: os.DirEntry[str], folder: str) -> bool:
-    is_link = entry.is_symlink() and Path(entry.path).is_dir()
-    return is_link and not _is_skipped_in(folder, entry)
-
-
-def _is_skipped_in(folder: str, entry: os.DirEntry[str]) -> bool:
-    return _is_skipped(folder.rpartition("/")[2], entry.name)
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
+    The files of a run directory belong to the run.
+    """
+    real_top, runs, closed = os.path.realpath(top), set[str](), list[OSError]()
+    for folder, folders, names in os.walk(top, onerror=closed.append):
+        real = real_top + folder[len(str(top)) :]
+        searched.add(real)
+        above, _, last = folder.rpartition("/")
+        folders[:] = [name for name in folders if not _is_skipped(last, name)]
+        if RECORD in names and os.path.isfile(f"{folder}/{RECORD}"):  # noqa: PTH113
+            yield _Kind.RUN, folder, real
+            runs.add(folder)
+        if folder in runs or above in runs:
+            runs.add(folder)
+            continue
+        for path in (Path(folder, name) for name in names if is_read(PurePath(name))):
+            if path.is_file():
+                target = os.path.realpath(path) if path.is_symlink() else f"{real}/{path.name}"
+                yield _Kind.FILE, str(path), target
+        links = (Path(folder, name) for name in folders)
+        yield from ((_Kind.LINKED, str(path), "") for path in links if path.is_symlink())
+    yield from ((_Kind.CLOSED, error.filename, "") for error in closed)

@@ -1,5 +1,6 @@
 """Reads logs and result files whole: from their bytes to runs and results, and what is missing."""
 
+import codecs
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,61 +9,85 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from perfdb import measure, selection
+from perfdb import formats, measure, selection
 from perfdb.aggregation import Window
-from perfdb.db.packing import Packed, unpacked_pieces
+from perfdb.db.packing import Packed
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
-from perfdb.formats import AVERAGES, FORMATS, LogFormat, ParsedLog, megatron_lm
-from perfdb.ingest.archives import is_archive, unpack
-from perfdb.ingest.attribution import Attributed, Attribution, Missing
-from perfdb.ingest.base import PageRows, Read, Rejected, RunRead, Skipped, Unattributed, rejected
-from perfdb.ingest.companions import LOG_PARSER_VERSION
-from perfdb.ingest.compression import chunks, plain_name, plain_size_bytes, plain_suffix
-from perfdb.ingest.find import Place, Source, find, name_fault, printable
+from perfdb.formats import LogFormat, ParsedLog, megatron_lm, outcome
+from perfdb.ingest.attribution import Attribution, attribute
+from perfdb.ingest.find import Place, Source, find, name_fault, plain_name, plain_suffix, printable
 from perfdb.ingest.options import Checked
 from perfdb.ingest.pages import once_each, read_page
-from perfdb.ingest.recognition import (
-    Recognition,
-    is_blank,
-    is_empty,
-    is_mismatch,
-    is_run,
-    reasons,
-    recognition,
+from perfdb.ingest.reads import (
+    LOG_PARSER_VERSION,
+    PageRows,
+    Read,
+    Rejected,
+    RunRead,
+    Skipped,
+    Unattributed,
+    rejected,
 )
 from perfdb.ingest.runs import RunFound, find_run, parse_run
+from perfdb.ingest.unpack import Budget, chunks, is_archive, unpack
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
-from perfdb.record import Note, NoteCode
+from perfdb.record import Figures, Note, NoteCode, Outcome
+
+HEAD_BYTES: Final = 1 << 16
+"""Bytes that a format is recognized by, before the rest of the file is read."""
 
 MOST_DOCUMENT_BYTES: Final = {".json": 16 << 20, ".yaml": 2 << 20, ".yml": 2 << 20}
 """What a file may have that is read whole: it takes up to a hundred times as much memory."""
 
-PLAIN_TEXT: Final = (".txt",)
-"""The suffixes of files that are logs or pages."""
-
-LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
-"""The suffixes of files that are logs and nothing else."""
+_TEXTS: Final = (".txt",)
+_LOG_NAMES: Final = (".log", ".out", ".err", ".jsonl")
+"""The suffixes of files that are logs or pages, and of those that are logs and nothing else."""
 
 _TABLE: Final = re.compile(rb"---:?[ \t]*\|")
-"""What is under the header of a page's table; a log has none."""
+"""What is under the header of a page's table; a log has none. NVIDIA's recipe of Nemotron 4 in
+dgxc-benchmarking is such a page that shows lines of a log."""
+
+_OF_PERFDB: Final = re.compile(
+    rb"^plan: \d+ to run, \d+ finished before, \d+ skipped$", re.MULTILINE
+)
+"""What `perfdb run` prints first, as in the file that Slurm keeps of the job's output."""
+
+_JSON_OBJECT: Final = re.compile(rb'\s*(?:\[\s*)?\{\s*"')
+"""How the JSON of a log collector begins."""
+
+_NO_DATA: Final = (None, Outcome.FINISHED, Outcome.INCOMPLETE, Outcome.NO_DATA)
+"""Outcomes of which there is nothing to keep without a step; a run that failed is data."""
 
 _LOG_ID = re.compile(r"log-[0-9a-f]{16}(?:-(\d+))?")
 
 
+@dataclass(frozen=True)
+class Recognition:
+    """What a file shows of itself.
+
+    `format` is that of its steps or figures; `start` that of the program that begins there, if it
+    died without a step; `oddity` is why a log of no format cannot be read.
+    """
+
+    format: LogFormat | None = None
+    start: LogFormat | None = None
+    oddity: Diagnostic | None = None
+
+
 def number_in_log(run_id: str) -> int:
-    """Which of the runs of its log a run is; 0 where it was read from none."""
+    """Which of the runs of its log a run is; 0 if it was read from none."""
     found = _LOG_ID.fullmatch(run_id)
     return int(found[1] or 1) if found else 0
 
 
 def read_source(source: Source, options: Checked) -> Iterator[Read | RunFound]:
     """All that a source holds. What is wrong with it is part of the answer, not an error."""
-    if source.kind == "linked":
-        yield Skipped(printable(source.where), "linked")
-        return
     where = source.where
+    if source.kind == "linked":
+        yield Skipped(printable(where), reason="linked")
+        return
     if fault := name_fault(where):
         yield rejected(printable(where), fault, "give it another name")
         return
@@ -76,20 +101,20 @@ def read_source(source: Source, options: Checked) -> Iterator[Read | RunFound]:
 
 def _read(source: Source, options: Checked) -> Iterable[Read | RunFound]:
     """Raises OSError and ArchiveError."""
-    where = source.where
+    where, path = source.where, source.path
     if source.kind == "run":
         return [find_run(source, options.window, options.scratch)]
     if source.kind == "closed":
-        os.scandir(source.path).close()
-    if not source.path.is_file():
+        os.scandir(path).close()
+    if not path.is_file():
         return [rejected(where, "neither a file nor a folder", "write it to a file first")]
-    if is_archive(source.path):
+    if is_archive(path):
         return _read_archive(source, options)
-    if source.named and is_blank(source, options.budget):
+    if source.named and not any(chunk.strip() for chunk in chunks(path, options.budget)):
         return [rejected(where, "the file is empty", "write or copy it again")]
     if source.kind == "log" or (source.named and options.format):
         return _read_log(source, options)
-    return [_read_page(source, options)]
+    return [read_page(source, options)]
 
 
 def _read_archive(source: Source, options: Checked) -> Iterator[Read]:
@@ -99,8 +124,7 @@ def _read_archive(source: Source, options: Checked) -> Iterator[Read]:
         yield rejected(where, "an archive in an archive is not read", "unpack the outer one")
         return
     with TemporaryDirectory(prefix="perfdb-", dir=options.scratch) as name:
-        listing = unpack(source.path, Path(name), options.budget)
-        problems = list(listing.problems(where))
+        problems = unpack(source.path, Path(name), options.budget, where)
         yield from (Rejected(problem.where, (problem,)) for problem in problems)
         found = find([Path(name)], Place(name, where))
         for one in found:
@@ -110,22 +134,70 @@ def _read_archive(source: Source, options: Checked) -> Iterator[Read]:
             yield rejected(where, "the archive holds no run directory, page or log")
 
 
-def _read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected:
-    return read_page(source, chunks(source.path, options.budget), options.context)
+def recognition(source: Source, budget: Budget) -> Recognition:
+    """The format of a file, by as little of it as is enough: its head, or the head and a part.
+
+    A single step may be quoted above the log's own: what follows decides.
+    """
+    name, content = plain_name(source.path), chunks(source.path, budget)
+    window = next(content, b"")
+    head, start = window[:HEAD_BYTES], outcome.started(window)
+    best = formats.likest(head, name)
+    if best.num_steps < formats.MANY and len(window) > len(head):
+        best = max(best, formats.likest(window, name), key=lambda one: one.num_steps)
+    for chunk in content:
+        if best.num_steps > 1:
+            break
+        window = b"".join((head, window[-HEAD_BYTES:], chunk))
+        best = max(best, formats.likest(window, name), key=lambda one: one.num_steps)
+        start = start or outcome.started(window)
+    if best.format is None:
+        return _without_steps(source, head, window[-HEAD_BYTES:], start)
+    if not best.format.is_json and _JSON_OBJECT.match(head):
+        remedy = "write them to a file as text, as by jq -r '.OBJECT.message'"
+        return _odd(source, "holds the lines of a log within JSON", remedy)
+    return Recognition(best.format)
+
+
+def _without_steps(source: Source, head: bytes, tail: bytes, start: str | None) -> Recognition:
+    """Why a file of no format is odd, by its first and last bytes and the program that starts."""
+    # The end of a run in stderr, whose steps are in another file, is no run of its own.
+    of_job = not source.named and plain_suffix(source.path) == ".err"
+    if of_job or _OF_PERFDB.search(head):
+        return Recognition()
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        name = source.path.name
+        convert = f"convert it: iconv -f UTF-16 -t UTF-8 {name} > utf8-{name}"
+        return _odd(source, "the file is in UTF-16, not in UTF-8", convert)
+    if not (end := outcome.died(tail, start)):
+        return Recognition()
+    message = f"holds no step, names no program that is known, and ends in an error: {end.error}"
+    odd = _odd(source, message, "name it with --format NAME to keep it as a run that failed")
+    return replace(odd, start=formats.FORMATS[start] if start else None)
+
+
+def _odd(source: Source, message: str, remedy: str) -> Recognition:
+    return Recognition(oddity=Diagnostic(source.where, message, remedy=remedy))
 
 
 def _read_log(source: Source, options: Checked) -> Iterable[Read]:
-    """A file that no format recognizes is taken for a page, if it may be one."""
+    """The runs and results of a file, or of a page that shows lines of a log."""
     forced = options.format if source.named else None
     shown = Recognition(forced) if forced else recognition(source, options.budget)
     found = shown.format or shown.start
-    if found and _may_quote_a_log(source, options):
-        page = _read_page(source, options)
+    if found is None or (options.format is not None and found is not options.format):
+        return _of_no_format(source, options, shown.oddity)
+    is_text = not options.format and plain_suffix(source.path) in _TEXTS
+    if is_text and any(map(_TABLE.search, chunks(source.path, options.budget))):
+        page = read_page(source, options)
         if not isinstance(page, Rejected):
             return [page]
-    if found is None or (options.format is not None and found is not options.format):
-        return _of_no_format(source, options, shown)
-    packed, logs = _parsed(found, source, options)
+    packed = Packed(options.scratch)
+    content = packed.passing(_limited(source, chunks(source.path, options.budget)))
+    logs = found.parse(source.where, content)
+    for _ in content:
+        pass  # what the format had no need of is kept all the same
+    packed.close()
     if forced and (mismatch := _mismatch(source, options, logs)):
         return [mismatch]
     if all(log.outcome is None for log in logs):
@@ -133,51 +205,25 @@ def _read_log(source: Source, options: Checked) -> Iterable[Read]:
         remedy = "name the log beside it, which is read with it"
         return [rejected(source.where, message, remedy)] if source.named else []
     file = SourceFile(source.where, packed, found.name, LOG_PARSER_VERSION)
-    return _LogFile(source, file, logs, options).reads()
+    return _LogFile(source, file, len(logs), options).reads(logs)
 
 
-def _parsed(
-    found: LogFormat, source: Source, options: Checked
-) -> tuple[Packed, Sequence[ParsedLog]]:
-    """The bytes of a file, compressed and hashed, and what the format reads in them."""
-    packed, size = Packed(options.scratch), plain_size_bytes(source.path)
-    content = chunks(source.path, options.budget)
-    kept = packed.passing(_limited(source, content))
-    logs = found.parse(source.where, kept)
-    for _ in kept:
-        pass  # what the format had no need of is kept all the same
-    packed.close()
-
-    if size not in (None, packed.size_bytes):  # the file has grown while it was read
-        logs = found.parse(source.where, unpacked_pieces(packed.compressed()))
-    return packed, logs
-
-
-def _of_no_format(source: Source, options: Checked, shown: Recognition) -> Sequence[Read]:
-    """A page, or a log by its name that no format knows: it is reported, with what is odd in it."""
+def _of_no_format(source: Source, options: Checked, oddity: Diagnostic | None) -> Sequence[Read]:
+    """A page, or a log by its name that no format recognizes, with what is odd about it."""
     suffix = plain_suffix(source.path)
-    if source.named or suffix in PLAIN_TEXT:
-        page = _read_page(source, options)
-        if not (source.named and shown.oddity and isinstance(page, Rejected)):
+    if source.named or suffix in _TEXTS:
+        page = read_page(source, options)
+        if not (source.named and oddity and isinstance(page, Rejected)):
             return [page]
-    elif suffix not in LOG_NAMES or options.format is not None:
+    elif suffix not in _LOG_NAMES or options.format is not None:
         return []
-    if shown.oddity:
-        return [Rejected(source.where, (shown.oddity,))]
-    return [Skipped(source.where, "unknown")]
-
-
-def _may_quote_a_log(source: Source, options: Checked) -> bool:
-    """Whether a text that looks like a log may be a page that shows lines of one."""
-    if options.format or plain_suffix(source.path) not in PLAIN_TEXT:
-        return False
-    return any(map(_TABLE.search, chunks(source.path, options.budget)))
+    where = source.where
+    return [Rejected(where, (oddity,)) if oddity else Skipped(where, reason="unknown")]
 
 
 def _limited(source: Source, content: Iterable[bytes]) -> Iterator[bytes]:
     """The same chunks. Raises ArchiveError for a document that is too large to be one."""
-    most = MOST_DOCUMENT_BYTES.get(plain_suffix(source.path))
-    size = 0
+    most, size = MOST_DOCUMENT_BYTES.get(plain_suffix(source.path)), 0
     for chunk in content:
         size += len(chunk)
         if most and size > most:
@@ -187,135 +233,146 @@ def _limited(source: Source, content: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _mismatch(source: Source, options: Checked, logs: Sequence[ParsedLog]) -> Rejected | None:
-    """What is wrong with a file that the format of --format finds nothing in."""
+    """What is wrong with a file that the format of --format finds nothing in.
+
+    A run that failed before its first step looks like no format: it is kept as the user says.
+    """
     forced, like = options.format, recognition(source, options.budget).format
-    if forced is None or not is_mismatch(forced, like, logs):
+    if forced is None or like is forced or not all(map(_has_no_figures, logs)):
         return None
-    looks, remedy = "no format that is known", f"known: {', '.join(sorted(FORMATS))}"
-    if like:
-        looks, remedy = like.name, "leave --format out"
-    elif not isinstance(_read_page(source, options), Rejected):
-        looks, remedy = "a page with a table of results", "leave --format out"
-    first = next(reason for log in logs for reason in reasons(source.where, log))
+    if like is None and not all(log.outcome is not None and _is_empty(log) for log in logs):
+        return None
+    looks, remedy = like.name if like else "no format that is known", "leave --format out"
+    if like is None and not isinstance(read_page(source, options), Rejected):
+        looks = "a page with a table of results"
+    elif like is None:
+        remedy = f"known: {', '.join(sorted(formats.FORMATS))}"
+    first = next(reason for log in logs for reason in _reasons(source.where, log))
     message = f"--format {forced.name}: {first.message}; the content looks like {looks}"
     return Rejected(source.where, (replace(first, message=message, remedy=remedy),))
 
 
+def _has_no_figures(log: ParsedLog) -> bool:
+    return not log.steps and not any(log.emitted.model_dump().values())
+
+
+def _is_empty(log: ParsedLog) -> bool:
+    """Whether there is nothing to keep: no step, no figure, and no way that a run failed."""
+    return _has_no_figures(log) and log.outcome in _NO_DATA
+
+
+def _is_run(log: ParsedLog) -> bool:
+    """Whether it is of a run, if only that it failed, and does not only sum one up."""
+    return bool(log.steps) or log.emitted == Figures()
+
+
+def _reasons(where: str, log: ParsedLog) -> tuple[Diagnostic, ...]:
+    """Why there is nothing to keep."""
+    return log.problems or (Diagnostic(where, log.error or "holds no step and no figure"),)
+
+
 @dataclass(frozen=True)
 class _LogFile:
-    """A file of a known format, and what it holds."""
+    """A file of a known format."""
 
     source: Source
     file: SourceFile
-    logs: Sequence[ParsedLog]
+    num_logs: int
     options: Checked
 
-    def reads(self) -> Iterator[Read]:
+    def reads(self, logs: Sequence[ParsedLog]) -> Iterator[Read]:
         """Each run, the results that are only printed, and what cannot be stored."""
-        where = self.source.where
+        where, options = self.source.where, self.options
+        files = options.folders.companions(self.source, self.file.parser)
         printed: list[tuple[ResultRow, Attribution]] = []
-        for number, log in enumerate(self.logs, start=1):
-            attribution = self._attribution(log)
-            of = attribution.of
-            if attribution.contradictions:
-                yield Rejected(where, attribution.contradictions)
-            elif is_empty(log):
-                yield Rejected(where, reasons(where, log))
-            elif isinstance(of, Missing):
-                yield self._unattributed(attribution, number, of)
-            elif is_run(log):
-                yield self._run(attribution, number, of)
+        for number, log in enumerate(logs, start=1):
+            found = attribute(where, log, files, options)
+            if found.contradictions:
+                yield Rejected(where, found.contradictions)
+            elif _is_empty(log):
+                yield Rejected(where, _reasons(where, log))
+            elif found.missing:
+                yield self._unattributed(found, number)
+            elif _is_run(log):
+                yield self._run(found, number)
             else:
-                printed.append((self._printed(log, number, of), attribution))
+                of = self._of(found, self._run_id(number, log.identity), self.file.sha256)
+                printed.append((measure.of_summary(log, of), found))
         if printed:
             yield self._page(printed)
 
-    def _attribution(self, log: ParsedLog) -> Attribution:
-        files = self.options.folders.companions(self.source, self.file.parser)
-        options = self.options
-        forced = options.format is not None
-        return Attribution(self.source.where, log, files, options.stated, options.versions, forced)
-
     def _run_id(self, number: int, identity: str | None = None) -> str:
         """The same for the same bytes, wherever they are, or for what a file states by its hash."""
-        several_runs = f"-{number}" if len(self.logs) > 1 else ""
+        several_runs = f"-{number}" if self.num_logs > 1 else ""
         return f"log-{(identity or self.file.sha256)[:16]}{several_runs}"
 
-    def _window(self, log: ParsedLog) -> Window:
-        return measure.log_window(log, self.options.window)
+    def _of(self, found: Attribution, run_id: str, content: str) -> measure.LogRun:
+        assert found.case is not None
+        assert found.release is not None
+        averages = self.file.parser in formats.AVERAGES
+        notes = tuple(Note(NoteCode.REPORTED, {"text": note.message}) for note in found.notes)
+        return measure.LogRun(found.case, found.release, run_id, content, averages, notes)
 
-    def _run(self, attribution: Attribution, number: int, of: Attributed) -> RunRead:
-        log, where = attribution.with_environment, self.source.where
-        everything = (self.file, *(one.source for one in attribution.companions))
+    def _run(self, found: Attribution, number: int) -> RunRead:
+        log, where, asked = found.log, self.source.where, self.options.window
+        window = measure.log_window(log, asked)
+        files = (self.file, *(one.source for one in found.companions))
+        content = content_hash({"files": [one.sha256 for one in files]})
+        of = self._of(found, self._run_id(number), content)
+        run = measure.of_log(log, of, window)
+        odd = _window_notes(where, log, run.result, window, averages=of.averages)
         name = plain_name(Path(where))
-        files = RunFiles({plain_name(Path(one.path)): one for one in everything}, name, name)
-        content = content_hash({"files": [one.sha256 for one in everything]})
-        averages = self.file.parser in AVERAGES
-        notes = tuple(Note(NoteCode.REPORTED, {"text": note.message}) for note in attribution.notes)
-        run = measure.LogRun(of.case, of.release, self._run_id(number), content, averages, notes)
-        measured = measure.of_log(log, run, self._window(log))
-        odd = _window_notes(where, log, measured.result, self._window(log), averages=averages)
-        window = self.options.window
         return RunRead(
             where,
-            measured,
-            files,
-            (*log.problems, *log.notes, *attribution.remarks(), *attribution.notes, *odd),
-            self.options.any_of_logs,
-            window.name if window else None,
-            attribution.paths,
+            notes=(*log.problems, *log.notes, *found.remarks, *found.notes, *odd),
+            run=run,
+            files=RunFiles({plain_name(Path(one.path)): one for one in files}, name, name),
+            explicit=self.options.any_of_logs,
+            window=asked.name if asked else None,
+            companions=found.paths,
         )
 
-    def _unattributed(
-        self, attribution: Attribution, number: int, missing: Missing
-    ) -> Unattributed:
-        log = attribution.log
-        line = log.emitted_line
-        if log.steps and len(self.logs) > 1:
-            line = log.steps[0].line
-        notes = (*log.problems, *log.notes, *attribution.other_runs())
-        return Unattributed(
-            self.file,
-            missing.problem(self.source.where, line),
-            self._run_id(number) if is_run(log) else None,
-            self.options.any_of_logs,
-            missing.names,
-            (*notes, *self._of_a_rank(missing)),
-        )
-
-    def _of_a_rank(self, missing: Missing) -> Iterator[Diagnostic]:
-        """Where the settings may be of a log that lacks them, though its program prints them."""
-        if self.file.parser == megatron_lm.FORMAT.name and "num_gpus" in missing.names:
+    def _unattributed(self, found: Attribution, number: int) -> Unattributed:
+        log, where = found.log, self.source.where
+        line = log.steps[0].line if log.steps and self.num_logs > 1 else log.emitted_line
+        notes = [*log.problems, *log.notes, *found.other_runs]
+        if self.file.parser == megatron_lm.FORMAT.name and "num_gpus" in found.missing:
             message = "its iterations are those of the last rank, and rank 0 prints the arguments"
             remedy = (
                 "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
             )
-            yield Diagnostic(self.source.where, message, remedy=remedy)
-
-    def _printed(self, log: ParsedLog, number: int, of: Attributed) -> ResultRow:
-        run_id = self._run_id(number, log.identity)
-        return measure.of_summary(
-            log, measure.LogRun(of.case, of.release, run_id, self.file.sha256)
+            notes.append(Diagnostic(where, message, remedy=remedy))
+        return Unattributed(
+            where,
+            notes=tuple(notes),
+            source=self.file,
+            problem=found.problem(where, line),
+            run_id=self._run_id(number) if _is_run(log) else None,
+            explicit=self.options.any_of_logs,
+            missing=found.missing,
         )
 
     def _page(self, printed: Sequence[tuple[ResultRow, Attribution]]) -> PageRows:
-        where = self.source.where
+        where, window = self.source.where, self.options.window
         rows, repeated = once_each(where, [row for row, _ in printed])
         notes: list[Diagnostic] = []
-        for _, attribution in printed:
-            log = attribution.log
-            notes += (*log.problems, *log.notes, *attribution.remarks(), *self._no_window(log))
-        companions = dict.fromkeys(path for _, one in printed for path in one.paths)
-        whole, explicit = len(printed) == len(self.logs), self.options.any_of_logs
+        for _, found in printed:
+            notes += (*found.log.problems, *found.log.notes, *found.remarks)
+            if window and window.name != found.log.window:
+                message = (
+                    f"--window {window.name} is not taken: its figures are as they are printed"
+                )
+                notes.append(Diagnostic(where, message))
         return PageRows(
-            self.file, rows, repeated, tuple(notes), whole, explicit, companions=tuple(companions)
+            where,
+            repeated,
+            tuple(notes),
+            source=self.file,
+            rows=rows,
+            whole=len(printed) == self.num_logs,
+            explicit=self.options.any_of_logs,
+            companions=tuple(dict.fromkeys(path for _, one in printed for path in one.paths)),
         )
-
-    def _no_window(self, log: ParsedLog) -> Iterator[Diagnostic]:
-        window = self.options.window
-        if window and window.name != log.window:
-            message = f"--window {window.name} is not taken: its figures are as they are printed"
-            yield Diagnostic(self.source.where, message)
 
 
 def _window_notes(

@@ -1,17 +1,27 @@
 """What the command line states about pages, logs and runs: as it is written, and checked."""
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
-from perfdb import aggregation, formats
+from perfdb import aggregation, catalog, formats, yamlfile
 from perfdb.catalog import names
+from perfdb.catalog.names import Refusal
+from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import LogFormat
-from perfdb.ingest.attribution import KnownVersions, StatedOptions, stated
 from perfdb.ingest.companions import Folders
-from perfdb.ingest.compression import Budget
 from perfdb.ingest.find import Source
+from perfdb.ingest.unpack import Budget
 from perfdb.pages.base import PageContext
+from perfdb.record import PartialCase
+
+SET: Final = "--set"
+
+_READERS: Final = {"model": names.model, "system": names.system, "precision": names.precision}
+"""How the catalogue reads the names of fields."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +49,32 @@ class Options:
         return tuple(f"--{name}" for name, value in values.items() if value is not None)
 
 
+class Settings(PartialCase):
+    """What --set takes: the fields of a case, and the release."""
+
+    release: str | None = None
+
+
 @dataclass(frozen=True)
 class Checked:
-    """The options, checked, with the temporary folder and what is known from the store."""
+    """The options, checked, with the temporary folder and what the store knows.
+
+    `releases`: the spelling of each framework's versions, which `attribution` extends.
+    """
 
     context: PageContext = field(default_factory=PageContext)
-    stated: StatedOptions = field(default_factory=StatedOptions)
+    settings: Settings = field(default_factory=Settings)
     format: LogFormat | None = None
     window: aggregation.Window | None = None
     budget: Budget = field(default_factory=Budget)
     scratch: Path | None = None
     folders: Folders = field(default_factory=Folders)
-    versions: KnownVersions = field(default_factory=KnownVersions)
+    releases: dict[str, dict[str, None]] = field(default_factory=dict)
 
     @property
     def any_of_logs(self) -> bool:
         """Whether any option changes what is read out of a log."""
-        return self.stated != StatedOptions() or self.window is not None
+        return (self.context, self.settings, self.window) != (PageContext(), Settings(), None)
 
     def fresh(self) -> "Checked":
         """The same, with all of the budget left."""
@@ -65,17 +84,78 @@ class Checked:
 def checked(
     options: Options, scratch: Path | None = None, versions: Iterable[tuple[str, str]] = ()
 ) -> Checked:
-    """The options of the command line. Raises InputError."""
+    """The options of the command line, and the versions of frameworks in the store.
+
+    Raises InputError with everything that is wrong.
+    """
     logs, context = options.logs, options.context
-    limit, framework = logs.archive_limit_gib, context.framework
-    framework = framework and (names.framework(framework) or framework)
-    context = replace(context, framework=framework)
+    framework = context.framework and (names.framework(context.framework) or context.framework)
+    settings = _settings(logs.settings)
+    if problems := [*_unknown("--{}", context), *_unknown(SET + " {}", settings)]:
+        raise InputError(problems)
+    releases: dict[str, dict[str, None]] = {}
+    for name, version in versions:
+        releases.setdefault(name, {})[version] = None
     return Checked(
-        context,
-        stated(context, logs.settings),
+        replace(context, framework=framework),
+        settings,
         formats.named(logs.format) if logs.format else None,
         aggregation.named(logs.window) if logs.window else None,
-        Budget(limit << 30) if limit else Budget(),
+        Budget(logs.archive_limit_gib << 30) if logs.archive_limit_gib else Budget(),
         scratch,
-        versions=KnownVersions(versions),
+        releases=releases,
     )
+
+
+def unknown_model(options: Options) -> Diagnostic | None:
+    """A model of --set that the catalogue lacks, which is kept as it is written.
+
+    Raises InputError as `checked` does.
+    """
+    model = checked(options).settings.model
+    reading = names.model(model) if model else None
+    if reading is None or isinstance(reading, Refusal) or reading.name in catalog.models():
+        return None
+    close = get_close_matches(reading.name, catalog.models(), n=1)
+    remedy = f"did you mean {close[0]!r}?" if close else None
+    return Diagnostic(f"{SET} model", f"no model {reading.name!r} in the catalogue", remedy=remedy)
+
+
+def _settings(settings: Sequence[str]) -> Settings:
+    """The fields of --set, checked. Raises InputError."""
+    pairs = [setting.partition("=") for setting in settings]
+    problems = [
+        Diagnostic(SET, f"{setting!r} is not FIELD=VALUE", remedy="write --set num_gpus=8")
+        for setting, (name, _, text) in zip(settings, pairs, strict=True)
+        if not name.isidentifier() or not text.strip()
+    ]
+    if problems:
+        raise InputError(problems)
+    if not pairs:
+        return Settings()
+    # A release is no number, or 25.10 would be 25.1.
+    cells = (f"{k}: {json.dumps(v.strip()) if k == 'release' else v}" for k, _, v in pairs)
+    document = yamlfile.parse(SET, "\n".join(cells))
+    if isinstance(document, yamlfile.Unreadable):
+        raise InputError(_of_settings(document.problems, settings))
+    found = yamlfile.validate(document, Settings)
+    if isinstance(found, list):
+        raise InputError(_of_settings(found, settings))
+    return found
+
+
+def _of_settings(problems: Iterable[Diagnostic], settings: Sequence[str]) -> Iterator[Diagnostic]:
+    """The same problems, named after the setting rather than its line."""
+    for one in problems:
+        known = one.field is None and one.line is not None and one.line <= len(settings)
+        setting = f" {settings[one.line - 1]}" if known and one.line else ""
+        yield Diagnostic(one.where + setting, one.message, one.field, remedy=one.remedy)
+
+
+def _unknown(option: str, stated: PageContext | Settings) -> Iterator[Diagnostic]:
+    """A problem for each name that the catalogue does not know."""
+    for name, read in _READERS.items():
+        value = getattr(stated, name, None)
+        reading = None if value is None else read(value)
+        if isinstance(reading, Refusal):
+            yield Diagnostic(option.format(name), reading.message, remedy=reading.remedy)

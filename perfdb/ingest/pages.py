@@ -1,17 +1,17 @@
 """Reads published pages: from their bytes to rows of the store."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from perfdb import measure
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
-from perfdb.ingest.base import PAGE, PageRows, Rejected, Skipped
 from perfdb.ingest.find import Source
+from perfdb.ingest.options import Checked
+from perfdb.ingest.reads import PAGE, PAGE_PARSER_VERSION, PageRows, Rejected, Skipped
+from perfdb.ingest.unpack import chunks
 from perfdb.page_text import decoded_page
-from perfdb.pages import reader
-from perfdb.pages.base import PageContext
 
 UNKNOWN: Final = (
     "neither a run directory, a page with a table of results nor a log of a known format"
@@ -21,42 +21,45 @@ UNKNOWN: Final = (
 MOST_PAGE_BYTES: Final = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
 
-PAGE_PARSER_VERSION: Final = 15
-"""Kept with each page; raised when perfdb.pages reads something else out of the same text."""
-
 _OURS: Final = re.compile(
     r"^# Made by (?:perfdb\.site from the store|`perfdb publish`); what is changed here is lost\.$"
     r"|<table class=\"perf\"",
     re.MULTILINE,
 )
-"""What the pages of `perfdb.site` and of `perfdb publish` have in their head, and what every table
-of results has on a site of perfdb: a store holds their figures already."""
+"""What pages of `perfdb.site` and of `perfdb publish` have: a store holds their figures already."""
 
 
-def read_page(
-    source: Source, chunks: Iterable[bytes], context: PageContext
-) -> PageRows | Skipped | Rejected:
+def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected:
     """A page's rows. A file that is no page, or one of ours, is skipped unless it is named."""
-    where = source.where
-    content = _page(chunks)
+    from perfdb.pages import reader  # noqa: PLC0415  a log needs no parser of pages: 0.4 s
+
+    where, content = source.where, _content(source, options)
     if content is None:
         return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
     try:
         text = decoded_page(content)
     except UnicodeDecodeError as error:
-        return _undecoded(source, content, error)
+        message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = Diagnostic(where, message, line=line, remedy="save the page as UTF-8")
+        is_page = reader.looks_like_page(content.decode("latin-1"))
+        return Rejected(where, (problem,)) if is_page else _unknown(source)
     if not reader.looks_like_page(text):
-        return _not_read(source, text)
+        unread = () if _OURS.search(text) else reader.not_read(where, text, named=source.named)
+        if not unread:
+            return _unknown(source)
+        return Rejected(where, unread) if source.named else Rejected(where, (), unread)
     if not source.named and _OURS.search(text):
-        return Skipped(where, "made")
-    found = reader.read(where, text, context)
+        return Skipped(where, reason="made")
+    found = reader.read(where, text, options.context)
     rows, repeated = once_each(where, [measure.of_page(row) for row in found.results])
     problems = (*found.problems, *repeated)
     return PageRows(
-        SourceFile(where, content, PAGE, PAGE_PARSER_VERSION),
-        rows,
+        where,
         problems,
-        found.notes,
+        tuple(found.notes),
+        source=SourceFile(where, content, PAGE, PAGE_PARSER_VERSION),
+        rows=rows,
         emptied=source.named and not rows and not problems,
         original=found.original,
     )
@@ -80,32 +83,14 @@ def once_each(
     return tuple(first.values()), tuple(problems)
 
 
-def _page(chunks: Iterable[bytes]) -> bytes | None:
+def _content(source: Source, options: Checked) -> bytes | None:
     """The bytes of a file; None if they are too many for a page."""
     content = bytearray()
-    for chunk in chunks:
+    for chunk in chunks(source.path, options.budget):
         content += chunk
         if len(content) > MOST_PAGE_BYTES:
             return None
     return bytes(content)
-
-
-def _undecoded(source: Source, content: bytes, error: UnicodeDecodeError) -> Rejected:
-    """A page that is not encoded as it says; a file that is no page in any case is skipped."""
-    if not reader.looks_like_page(content.decode("latin-1")):
-        return _unknown(source)
-    message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
-    line = content.count(b"\n", 0, error.start) + 1
-    problem = Diagnostic(source.where, message, line=line, remedy="save the page as UTF-8")
-    return Rejected(source.where, (problem,))
-
-
-def _not_read(source: Source, text: str) -> Rejected:
-    """A text without a table of results; reported where a table of it looks like figures."""
-    found = reader.not_read(source.where, text, named=source.named)
-    if not found or _OURS.search(text):
-        return _unknown(source)
-    return Rejected(source.where, *((found,) if source.named else ((), found)))
 
 
 def _unknown(source: Source, message: str = UNKNOWN) -> Rejected:

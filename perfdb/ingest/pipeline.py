@@ -1,30 +1,34 @@
-"""Reads sources into the store, a batch at a time, and reports what became of them."""
+"""Reads sources into the store, a batch at a time, audits it, and reports what became of them."""
 
 import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import URL, Engine
+from sqlalchemy import URL, Connection, Engine
 
-from perfdb.db import keys, migrate
+from perfdb.audit.check import AUDIT_VERSION, audit, stored
+from perfdb.audit.report import ordered
+from perfdb.db import findings, keys, migrate
 from perfdb.db.session import retried, storing
+from perfdb.db.tables import runs, sources
 from perfdb.db.transfer import copied
-from perfdb.ingest import changes
-from perfdb.ingest.base import PAGE, PageRows, Read, RunRead, Unattributed
 from perfdb.ingest.find import Source, find
-from perfdb.ingest.findings import audited
 from perfdb.ingest.logs import read_source
 from perfdb.ingest.options import Checked, Options, checked
-from perfdb.ingest.report import Report, Tally
+from perfdb.ingest.reads import PAGE, PageRows, Read, RunRead, Unattributed
+from perfdb.ingest.report import Change, Report, changes, current
 from perfdb.ingest.runs import RunFound
 from perfdb.ingest.store import put
 from perfdb.queries import catalog
+from perfdb.queries import results as questions
+from perfdb.record import Finding
 
 MOST_SOURCES: Final = 500
 """The most sources that are read before they are stored: that many make the largest transaction."""
@@ -47,38 +51,34 @@ def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     Raises InputError for a path that does not exist or an option that is wrong, and StoreError for
     a store that cannot be written or is of a newer version.
     """
-    sources = find(paths)
+    found = find(paths)
     with scratch() as folder, storing(url) as engine:
         retried(lambda: migrate.upgrade(url))
-        return _stored(engine, sources, options, folder)[0]
+        return _stored(engine, found, options, folder)
 
 
-def preview(
-    paths: Iterable[Path], url: URL, options: Options
-) -> tuple[Report, tuple[changes.Change, ...]]:
+def preview(paths: Iterable[Path], url: URL, options: Options) -> tuple[Report, tuple[Change, ...]]:
     """What `ingest` would do to the store, tried on a copy of it; the store stays as it is.
 
     Raises InputError as `ingest` does, and StoreError for a store that cannot be read.
     """
-    sources = find(paths)
+    found = find(paths)
     with scratch() as folder, storing(copied(url, folder, PAGE)) as engine:
-        before = changes.current(engine)
-        report, tally = _stored(engine, sources, options, folder)
-        return report, changes.changes(engine, before, tally.read)
+        before = current(engine)
+        report = _stored(engine, found, options, folder)
+        return report, changes(engine, before, report.read)
 
 
-def _stored(
-    engine: Engine, sources: Sequence[Source], options: Options, folder: Path
-) -> tuple[Report, Tally]:
+def _stored(engine: Engine, found: Sequence[Source], options: Options, folder: Path) -> Report:
     retried(lambda: _renew_specifications(engine))
     with engine.connect() as connection:
         versions = connection.execute(catalog.versions()).all()
     read_with = checked(options, folder, versions)
-    tally = Tally(unused_options=options.of_pages_and_logs)
-    for batch in _batches(options.watched(sources), read_with):
-        for stored in put(engine, batch):
-            tally.count(stored)
-    return tally.report(audited(engine, tally.run_ids, tally.paths)), tally
+    report = Report(options.of_pages_and_logs)
+    for batch in _batches(options.watched(found), read_with):
+        for one in put(engine, batch):
+            report.add(one)
+    return report.finish(audited(engine, report.run_ids, report.paths))
 
 
 def _renew_specifications(engine: Engine) -> None:
@@ -90,27 +90,69 @@ def _renew_specifications(engine: Engine) -> None:
             keys.renew(connection, outdated)
 
 
-def _batches(sources: Iterable[Source], options: Checked) -> Iterator[Sequence[Read | RunFound]]:
+def _batches(found: Iterable[Source], options: Checked) -> Iterator[Sequence[Read | RunFound]]:
     """What the sources hold, in portions that memory holds and one transaction stores."""
     batch: list[Read | RunFound] = []
     size = 0
-    for source in sources:
+    for source in found:
         for one in read_source(source, options):
             batch.append(one)
-            size += _size_bytes(one)
+            if isinstance(one, RunFound):
+                size += one.size_bytes
+            elif isinstance(one, RunRead):
+                size += sum(file.size_bytes for file in one.files.by_name.values())
+            elif isinstance(one, PageRows | Unattributed):
+                size += one.source.size_bytes
             if len(batch) == MOST_SOURCES or size > MOST_BYTES:
                 yield batch
                 batch, size = [], 0
     yield batch
 
 
-def _size_bytes(read: Read | RunFound) -> int:
-    """How many bytes of its files a source holds."""
-    if isinstance(read, RunFound):
-        return read.size_bytes
-    if isinstance(read, RunRead):
-        return sum(file.size_bytes for file in read.files.by_name.values())
-    return read.source.size_bytes if isinstance(read, PageRows | Unattributed) else 0
+def audited(
+    engine: Engine, run_ids: Collection[str], paths: Collection[str]
+) -> tuple[Finding, ...]:
+    """The findings of every release that runs and files give results of, as they are now stored.
+
+    Every release that no audit has seen as it is now is audited, whatever its sources: a killed
+    ingest leaves some, a change of the catalogue others, and another version may have other rules.
+    Each is a transaction of its own, since no rule looks at two of them.
+    """
+
+    def to_audit() -> list[int]:
+        with engine.connect() as connection:
+            return sorted(connection.scalars(catalog.releases_to_audit(AUDIT_VERSION)))
+
+    def audit_one(release_id: int) -> None:
+        with engine.begin() as connection:
+            audit_release(connection, release_id)
+
+    for release_id in retried(to_audit):
+        retried(partial(audit_one, release_id))
+    return retried(partial(_findings, engine, run_ids, paths))
+
+
+def audit_release(connection: Connection, release_id: int) -> None:
+    """Audit a release and keep its findings, in the caller's transaction."""
+    findings.mark(connection, release_id, AUDIT_VERSION)
+    findings.replace(connection, release_id, audit(*stored(connection, [release_id])))
+
+
+def _findings(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> tuple[Finding, ...]:
+    with engine.connect() as connection:
+        release_ids: set[int] = set()
+        for some in keys.chunks(run_ids):
+            which = keys.among(connection, runs.c.run_id, some)
+            release_ids.update(connection.scalars(catalog.releases_of_runs(which)))
+        for some in keys.chunks(paths):
+            which = keys.among(connection, sources.c.path, some)
+            release_ids.update(connection.scalars(catalog.releases_of_files(which)))
+        rows = (
+            row
+            for some in keys.chunks(release_ids)
+            for row in connection.execute(questions.findings_of_releases(some)).mappings()
+        )
+        return ordered(map(Finding.model_validate, rows))
 
 
 @contextmanager

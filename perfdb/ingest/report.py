@@ -2,28 +2,25 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
+from sqlalchemy import ColumnElement, Connection, Engine
+
+from perfdb.db import keys
 from perfdb.db.ingest_log import Action
+from perfdb.db.tables import results, runs
 from perfdb.errors import Diagnostic
 from perfdb.groups import grouped
-from perfdb.ingest.base import (
-    PageRows,
-    Rejected,
-    RunRead,
-    Skipped,
-    Unattributed,
-    Unchanged,
-    notes_of,
-    results_of,
-)
+from perfdb.ingest.reads import PageRows, Rejected, RunRead, Skipped, Unattributed, Unchanged
 from perfdb.ingest.store import Stored
-from perfdb.record import Finding, Outcome
-from perfdb.units import counted
+from perfdb.queries import results as questions
+from perfdb.record import Finding, Outcome, Result
 
-MOST_NAMED = 5
+MOST_NAMED: Final = 5
 """Files that are named, of those skipped and of duplicates."""
 
 
@@ -54,34 +51,109 @@ class Duplicate:
     same_as: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Report:
     """What became of all that was read: how many results, and what was rejected.
 
     `withdrawn` counts results that an edited page no longer states; `nameless` holds those without
     a release, and those of logs that lack a part of their case. `findings` are those of every
-    release that anything was read of, by an audit of its current results.
+    release that anything was read of. `unused_options` apply to pages and logs, and not to run
+    directories.
     """
 
-    new: int = 0
-    revised: int = 0
-    unchanged: int = 0
+    unused_options: tuple[str, ...] = ()
+    actions: Counter[Action] = field(default_factory=Counter)
     withdrawn: int = 0
     rejected: tuple[Diagnostic, ...] = ()
-    still_running: tuple[str, ...] = ()
-    """The run directories that are left alone, because their runners are at work."""
     nameless: tuple[Nameless, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     findings: tuple[Finding, ...] = ()
-    without_figures: Mapping[tuple[Action, Outcome], int] = field(default_factory=dict)
-    """How many runs of each action and outcome have none."""
-    unknown: tuple[str, ...] = ()
-    """The files in folders that are logs by their names and that no format knows.
-
-    And the pages whose tables look like figures, and are not read; and links to other folders.
-    """
+    without_figures: Counter[tuple[Action, Outcome]] = field(default_factory=Counter)
+    """How many runs of each action and outcome have no figures."""
     duplicates: tuple[Duplicate, ...] = ()
     completed: tuple[Completed, ...] = ()
+    run_dirs: list[str] = field(default_factory=list)
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+    """The paths that were not read, by the reason."""
+    run_ids: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+    """The runs and the files that results were read of: their releases are to be audited."""
+    read: set[str] = field(default_factory=set)
+    """The keys of published results, and the ids of runs, that were read."""
+
+    def add(self, stored: Stored) -> None:
+        """Count what became of a source."""
+        read = stored.read
+        self.actions.update(stored.actions)
+        self.withdrawn += stored.withdrawn
+        self.rejected += stored.problems
+        self.nameless += tuple(_nameless(stored))
+        if stored.same_as:
+            self.duplicates += (Duplicate(read.path, stored.same_as),)
+        else:
+            self.notes += (*read.notes, *stored.notes)
+        if isinstance(read, RunRead | PageRows) and read.companions:
+            self.completed += (Completed(read.path, read.companions),)
+        match read:
+            case RunRead() | Unchanged():
+                self._add_run(read, stored.actions)
+            case PageRows():
+                self.paths.add(read.path)
+                self.read.update(row.key for row in read.rows)
+            case Unattributed():
+                self.read.update(filter(None, [read.run_id]))
+            case Skipped(reason=reason):
+                self.skipped.setdefault(reason, []).append(read.path)
+            case Rejected(notes=notes) if notes:
+                self.skipped.setdefault("not read", []).append(read.path)
+
+    def _add_run(self, read: RunRead | Unchanged, actions: Sequence[Action]) -> None:
+        self.run_ids.add(read.run_id)
+        self.read.add(read.run_id)
+        if isinstance(read, Unchanged) or not read.is_log:
+            self.run_dirs.append(read.path)
+        if isinstance(read, RunRead) and read.run.result.withheld is not None:
+            outcome = read.run.result.outcome
+            self.without_figures.update((action, outcome) for action in actions)
+
+    def finish(self, findings: Iterable[Finding]) -> "Report":
+        """The same, with the findings of an audit and the notes that sum up."""
+        self.findings = tuple(findings)
+        self.notes = tuple(self._summed_up())
+        return self
+
+    @property
+    def new(self) -> int:
+        """How many results are new."""
+        return self.actions[Action.NEW]
+
+    @property
+    def revised(self) -> int:
+        """How many results have a new revision."""
+        return self.actions[Action.REVISED]
+
+    @property
+    def unchanged(self) -> int:
+        """How many results stay as they were."""
+        return self.actions[Action.UNCHANGED]
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was rejected."""
+        return bool(self.rejected)
+
+    @property
+    def still_running(self) -> tuple[str, ...]:
+        """The run directories that are left alone, because their runners are at work."""
+        return tuple(self.skipped.get("running", ()))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Files in folders that are logs by their names and that no format recognizes, pages whose
+        tables look like figures and are not read, and links to other folders.
+        """
+        reasons = ("unknown", "not read", "linked")
+        return tuple(path for reason in reasons for path in self.skipped.get(reason, ()))
 
     @property
     def unattributed(self) -> tuple[str, ...]:
@@ -89,153 +161,49 @@ class Report:
         groups = grouped(self.nameless, lambda one: (one.path, one.reason))
         return tuple(_place(path, reason, found) for (path, reason), found in groups.items())
 
-    @property
-    def failed(self) -> bool:
-        """Whether anything was rejected."""
-        return bool(self.rejected)
-
-
-@dataclass
-class Tally:
-    """Counts what becomes of sources, one after the other.
-
-    `unused_options`: the options that apply to pages and logs, and not to run directories.
-    """
-
-    unused_options: tuple[str, ...] = ()
-    notes: list[Diagnostic] = field(default_factory=list)
-    run_ids: set[str] = field(default_factory=set)
-    paths: set[str] = field(default_factory=set)
-    """The runs and the files that results were read of: their releases are to be audited."""
-    read: set[str] = field(default_factory=set)
-    """The keys of published results, and the ids of runs, that were read."""
-    _actions: Counter[Action] = field(default_factory=Counter)
-    _withdrawn: int = 0
-    _rejected: list[Diagnostic] = field(default_factory=list)
-    _run_dirs: list[str] = field(default_factory=list)
-    _nameless: list[Nameless] = field(default_factory=list)
-    _without_figures: Counter[tuple[Action, Outcome]] = field(default_factory=Counter)
-    _skipped: dict[str, list[str]] = field(default_factory=dict)
-    _duplicates: list[Duplicate] = field(default_factory=list)
-    _completed: list[Completed] = field(default_factory=list)
-
-    def count(self, stored: Stored) -> None:
-        """Add what became of a source."""
-        read = stored.read
-        self._actions.update(stored.actions)
-        self._withdrawn += stored.withdrawn
-        self._rejected += stored.problems
-        self._nameless += _nameless(stored)
-        if stored.same_as:
-            self._duplicates.append(Duplicate(read.path, stored.same_as))
-        else:
-            self.notes += (*notes_of(read), *stored.notes)
-        if isinstance(read, RunRead | PageRows) and read.companions:
-            self._completed.append(Completed(read.path, read.companions))
-        if isinstance(read, RunRead | Unchanged):
-            self._count_run(read, stored.actions)
-        elif isinstance(read, PageRows):
-            self.paths.add(read.path)
-            self.read.update(row.key for row in read.rows)
-        elif isinstance(read, Unattributed):
-            self.read.update(filter(None, [read.run_id]))
-        elif isinstance(read, Skipped) or (isinstance(read, Rejected) and read.notes):
-            reason = read.reason if isinstance(read, Skipped) else "not read"
-            self._skipped.setdefault(reason, []).append(read.path)
-
-    def report(self, findings: Sequence[Finding], *, withdrawn_runs: int = 0) -> Report:
-        """All that was counted."""
-        return Report(
-            new=self._actions[Action.NEW],
-            revised=self._actions[Action.REVISED],
-            unchanged=self._actions[Action.UNCHANGED],
-            withdrawn=self._withdrawn + withdrawn_runs,
-            rejected=tuple(self._rejected),
-            still_running=tuple(self._skipped.get("running", ())),
-            nameless=tuple(self._nameless),
-            notes=tuple(self._all_notes()),
-            findings=tuple(findings),
-            without_figures=dict(self._without_figures),
-            unknown=tuple(
-                path
-                for reason in ("unknown", "not read", "linked")
-                for path in self._skipped.get(reason, ())
-            ),
-            duplicates=tuple(self._duplicates),
-            completed=tuple(self._completed),
-        )
-
-    def _count_run(self, read: RunRead | Unchanged, actions: Sequence[Action]) -> None:
-        self.run_ids.add(read.run_id)
-        self.read.add(read.run_id)
-        if isinstance(read, Unchanged) or not read.is_log:
-            self._run_dirs.append(read.path)
-        if isinstance(read, RunRead) and read.run.result.withheld is not None:
-            outcome = read.run.result.outcome
-            self._without_figures.update((action, outcome) for action in actions)
-
-    def _all_notes(self) -> Iterator[Diagnostic]:
-        yield from _of_completed(self._completed)
+    def _summed_up(self) -> Iterator[Diagnostic]:
+        """All notes; those on many files are one."""
+        if len(self.completed) > 1:
+            yield _of_many([one.path for one in self.completed], "completed by files beside them")
+        elif self.completed:
+            name = Path(self.completed[0].path).name
+            yield from (Diagnostic(it, f"says what {name} was") for it in self.completed[0].by)
         yield from self.notes
-        if self.unused_options and self._run_dirs:
-            many = f"{len(self._run_dirs):,} run directories, which say"
-            runs = many if len(self._run_dirs) > 1 else "a run directory, which says"
-            message = f"{', '.join(self.unused_options)}: not taken for {runs} what was run"
-            yield Diagnostic(_around(self._run_dirs), message)
-        yield from _of_duplicates(self._duplicates)
-        for reason, note in _SKIPPED.items():
-            if paths := self._skipped.get(reason):
-                yield note(paths)
+        if self.unused_options and self.run_dirs:
+            many = f"{len(self.run_dirs):,} run directories, which say"
+            dirs = many if len(self.run_dirs) > 1 else "a run directory, which says"
+            message = f"{', '.join(self.unused_options)}: not taken for {dirs} what was run"
+            yield Diagnostic(_around(self.run_dirs), message)
+        if len(self.duplicates) > MOST_NAMED:
+            message = "are those of run directories, and stored once"
+            yield _of_many([one.path for one in self.duplicates], message)
+        else:
+            for it in self.duplicates:
+                yield Diagnostic(it.path, f"the same log as {it.same_as}: it is stored once")
+        yield from (_of_skipped(it, self.skipped[it]) for it in _SKIPPED if it in self.skipped)
 
 
-def _of_completed(completed: Sequence[Completed]) -> Iterator[Diagnostic]:
-    """One note on the files that were read with logs; a single one is named."""
-    if len(completed) > 1:
-        message = f"{len(completed):,} logs completed by files beside them"
-        around = _around([one.path for one in completed])
-        yield Diagnostic(around, message, remedy="--json names each")
-        return
-    for one in completed:
-        for path in one.by:
-            yield Diagnostic(path, f"says what {Path(one.path).name} was")
+_SKIPPED: Final = {
+    "made": ("1 page", "pages", " that perfdb has made from a store", "name a page to read it"),
+    "unknown": (
+        "a log", "logs", " in which no format finds a result: {}", "--json names each",
+    ),
+    "linked": (
+        "a link to a folder", "links to folders", ": {}", "name the folder to read what it holds",
+    ),
+}  # fmt: skip
+"""How a note calls one and many files that are skipped for a reason, why, and what to do."""
 
 
-def _of_duplicates(found: Sequence[Duplicate]) -> Iterator[Diagnostic]:
-    if len(found) > MOST_NAMED:
-        message = f"{len(found):,} logs are those of run directories, and stored once"
-        around = _around([one.path for one in found])
-        yield Diagnostic(around, message, remedy="--json names each")
-        return
-    for one in found:
-        yield Diagnostic(one.path, f"the same log as {one.same_as}: it is stored once")
+def _of_skipped(reason: str, paths: Sequence[str]) -> Diagnostic:
+    one_file, many_files, why, remedy = _SKIPPED[reason]
+    what = one_file if len(paths) == 1 else f"{len(paths):,} {many_files}"
+    names = ", ".join(paths[:MOST_NAMED]) + (", …" if paths[MOST_NAMED:] else "")
+    return Diagnostic(_around(paths), f"passed over {what}{why.format(names)}", remedy=remedy)
 
 
-def _of_made(paths: Sequence[str]) -> Diagnostic:
-    message = f"passed over {counted(len(paths), 'page')} that perfdb has made from a store"
-    return Diagnostic(_around(paths), message, remedy="name a page to read it")
-
-
-def _of_unknown(paths: Sequence[str]) -> Diagnostic:
-    what = "a log" if len(paths) == 1 else f"{len(paths):,} logs"
-    message = f"passed over {what} in which no format finds a result: {_named(paths)}"
-    return Diagnostic(_around(paths), message, remedy="--json names each")
-
-
-def _of_linked(paths: Sequence[str]) -> Diagnostic:
-    what = "a link to a folder" if len(paths) == 1 else f"{len(paths):,} links to folders"
-    message = f"passed over {what}: {_named(paths)}"
-    return Diagnostic(_around(paths), message, remedy="name the folder to read what it holds")
-
-
-_SKIPPED: Mapping[str, Callable[[Sequence[str]], Diagnostic]] = {
-    "made": _of_made,
-    "unknown": _of_unknown,
-    "linked": _of_linked,
-}
-
-
-def _named(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:MOST_NAMED]) + (", …" if len(paths) > MOST_NAMED else "")
+def _of_many(paths: Sequence[str], what: str) -> Diagnostic:
+    return Diagnostic(_around(paths), f"{len(paths):,} logs {what}", remedy="--json names each")
 
 
 def _around(paths: Sequence[str]) -> str:
@@ -253,7 +221,7 @@ def _nameless(stored: Stored) -> Iterator[Nameless]:
         yield Nameless(path, read.problem.line, "", read.problem.reason, read.missing)
     of_directory = isinstance(read, RunRead) and not read.is_log
     remedy = "fill in release.version in its run.json" if of_directory else "pass --release"
-    for row in results_of(read):
+    for row in read.results:
         if row.release.version is None:
             subject, why = f"{row.case.model} on {row.case.system} ", f"names no release; {remedy}"
             yield Nameless(path, row.source_line, subject, why, ("release",))
@@ -265,3 +233,89 @@ def _place(path: str, reason: str, found: Sequence[Nameless]) -> str:
     place = f"{path}:{'–'.join(map(str, dict.fromkeys((lines[0], lines[-1]))))}" if lines else path
     subject = found[0].subject if len(found) == 1 else f"each of {len(found)} results "
     return f"{place}: {subject}{reason}"
+
+
+class Status(StrEnum):
+    """What becomes of a result."""
+
+    NEW = "new"
+    REVISED = "revised"
+    UNCHANGED = "unchanged"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A result as it is afterwards, or was before it was withdrawn.
+
+    `before` is what a revised one was; None: it had been withdrawn.
+    """
+
+    status: Status
+    result: Result
+    before: Result | None = None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is a revision that was not there before."""
+        return self.status in (Status.NEW, Status.REVISED)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A result with its key and the number of its revision."""
+
+    result: Result
+    key: str
+    revision: int
+
+
+def current(engine: Engine) -> frozenset[int]:
+    """The ids of all current results."""
+    with engine.connect() as connection:
+        return frozenset(connection.scalars(questions.current_keys()))
+
+
+def changes(engine: Engine, before: frozenset[int], read: Collection[str]) -> tuple[Change, ...]:
+    """What has become of the results that were current, and of those that were read.
+
+    `read` holds the keys of results and the ids of runs. A revision has the run of the result
+    before it, which may turn out to be of another case, or else the key.
+    """
+    after = current(engine)
+    with engine.connect() as connection:
+        gone, added = (
+            {
+                row.result.run_id or row.key: row
+                for some in keys.chunks(ids)
+                for row in _rows(connection, results.c.id.in_(some))
+            }
+            for ids in (before - after, after - before)
+        )
+        kept = [
+            row.result
+            for some in keys.chunks(read)
+            for column in (results.c.key, runs.c.run_id)
+            for row in _rows(connection, keys.among(connection, column, some))
+            if row.result.result_id in before & after
+        ]
+    found = [Change(Status.UNCHANGED, result) for result in kept]
+    found += (Change(Status.WITHDRAWN, gone[it].result) for it in gone.keys() - added.keys())
+    for identity, row in added.items():
+        old = gone.get(identity)
+        is_new = old is None and row.revision == 1
+        status = Status.NEW if is_new else Status.REVISED
+        found.append(Change(status, row.result, old.result if old else None))
+    return tuple(
+        sorted(
+            found,
+            key=lambda it: (it.result.source, it.result.source_line or 0, it.result.result_id),
+        )
+    )
+
+
+def _rows(connection: Connection, which: ColumnElement[bool]) -> Iterator[_Row]:
+    statement = questions.listed(which)
+    numbers = {row.result_id: (row.key, row.revision) for row in connection.execute(statement)}
+    for result in questions.read(connection, statement):
+        yield _Row(result, *numbers[result.result_id])

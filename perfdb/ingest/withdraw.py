@@ -1,7 +1,7 @@
 """Withdraws the results of a page, a file or a run, and keeps the reason; and restores runs."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,16 +16,16 @@ from perfdb.db.ingest_log import RUN_LOGGED_AS, Action, LogEntry
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import reading_current, retried, storing
 from perfdb.errors import ArchiveError, Diagnostic, InputError
-from perfdb.ingest.base import PAGE, PageRows
-from perfdb.ingest.compression import Budget, chunks
 from perfdb.ingest.find import name_fault, printable
-from perfdb.ingest.findings import audited
-from perfdb.ingest.report import Report, Tally
+from perfdb.ingest.pipeline import audited
+from perfdb.ingest.reads import PAGE, PageRows
+from perfdb.ingest.report import Report
 from perfdb.ingest.store import put, spellings
+from perfdb.ingest.unpack import Budget, chunks
 from perfdb.rundir import RECORD
 
 MOST_SUGGESTED: Final = 3
-"""Paths that are suggested where a word names none."""
+"""Paths that are suggested for a word that names none."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,24 @@ def withdraw(words: Iterable[str], url: URL, reason: str | None = None) -> Repor
     Raises InputError for a word that names nothing in the store, and StoreError for a store that
     cannot be written or is of another version.
     """
-    checked = _reason(reason)
+    line = " ".join((reason or "").split())
+    if name_fault(line):
+        raise InputError(Diagnostic("--reason", "holds a character that cannot be shown"))
     found = _named(words, url)
-    if found.run_ids and not checked:
+    if found.run_ids and not line:
         message = "a run is withdrawn for a reason"
         raise InputError(Diagnostic("--reason", message, remedy="say what is wrong with it"))
-    tally = Tally(notes=[*found.notes])
-    pages = [PageRows(page, (), emptied=True, reason=checked) for page in found.pages]
+    report = Report(notes=found.notes)
+    pages = [
+        PageRows(page.path, source=page, rows=(), emptied=True, reason=line) for page in found.pages
+    ]
     with storing(url) as engine:
         for done in put(engine, pages):
-            tally.count(done)
-        act = partial(runs.withdraw, run_ids=found.run_ids, reason=checked)
-        gone = retried(partial(_logged, engine, act, f"withdrawn: {checked}", checked))
-        return tally.report(audited(engine, gone, tally.paths), withdrawn_runs=len(gone))
+            report.add(done)
+        act = partial(runs.withdraw, run_ids=found.run_ids, reason=line)
+        gone = retried(partial(_logged, engine, act, f"withdrawn: {line}", line))
+        report.withdrawn += len(gone)
+        return report.finish(audited(engine, gone, report.paths))
 
 
 def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
@@ -70,9 +75,13 @@ def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
     """
     found = _named(words, url)
     if found.pages:
-        remedy = "`perfdb ingest` brings back what it states"
+        remedy, kinds = "`perfdb ingest` brings back what it states", {PAGE: "a page"}
         raise InputError(
-            Diagnostic(page.path, f"is {_kind(page)}, not a run", remedy=remedy)
+            Diagnostic(
+                page.path,
+                f"is {kinds.get(page.parser, 'a file of results')}, not a run",
+                remedy=remedy,
+            )
             for page in found.pages
         )
     with storing(url) as engine:
@@ -82,14 +91,6 @@ def restore(words: Iterable[str], url: URL) -> tuple[str, ...]:
         return tuple(sorted(restored))
 
 
-def _reason(reason: str | None) -> str:
-    """Why, on one line. Raises InputError for what no page can show."""
-    line = " ".join((reason or "").split())
-    if name_fault(line):
-        raise InputError(Diagnostic("--reason", "holds a character that cannot be shown"))
-    return line
-
-
 def _named(words: Iterable[str], url: URL) -> _Named:
     """What the words name. Raises InputError."""
     found, problems = list[_Named](), list[Diagnostic]()
@@ -97,11 +98,14 @@ def _named(words: Iterable[str], url: URL) -> _Named:
         for word in words:
             if fault := name_fault(word) if word else "the name is empty":
                 problems.append(Diagnostic(printable(word), fault))
-            elif one := _of_word(connection, word) or _of_its_bytes(connection, word):
+            elif one := _by_name(connection, word) or _by_bytes(connection, word):
                 found.append(one)
             else:
+                similar = stored.like(connection, word, MOST_SUGGESTED)
+                remedy = "name it as the site does, where it shows what it was read from"
+                remedy = f"did you mean {' or '.join(similar)}?" if similar else remedy
                 message = "nothing in the store has this path, or this id of a run"
-                problems.append(Diagnostic(word, message, remedy=_remedy(connection, word)))
+                problems.append(Diagnostic(word, message, remedy=remedy))
     if problems:
         raise InputError(problems)
     return _Named(
@@ -111,7 +115,7 @@ def _named(words: Iterable[str], url: URL) -> _Named:
     )
 
 
-def _of_word(connection: Connection, word: str) -> _Named | None:
+def _by_name(connection: Connection, word: str) -> _Named | None:
     paths = spellings(word)
     pages = stored.stating(connection, paths)
     records = (f"{path}/{RECORD}" for path in paths)
@@ -119,30 +123,12 @@ def _of_word(connection: Connection, word: str) -> _Named | None:
     return _Named(pages, run_ids) if pages or run_ids else None
 
 
-def _of_its_bytes(connection: Connection, word: str) -> _Named | None:
-    """What the store has of the bytes that are at a path, wherever they were read."""
-    sha256 = _sha256(Path(word))
-    if sha256 is None:
-        return None
-    pages = tuple(_pages_of_bytes(connection, sha256))
-    run_ids = stored.runs_of_bytes(connection, sha256)
-    paths = dict.fromkeys([*(page.path for page in pages), *run_ids.values()])
-    notes = tuple(Diagnostic(word, f"has the bytes of {path}, which is meant") for path in paths)
-    return _Named(pages, frozenset(run_ids), notes) if paths else None
+def _by_bytes(connection: Connection, word: str) -> _Named | None:
+    """What the store has of the bytes that are at a path, or of the record of a run directory.
 
-
-def _pages_of_bytes(connection: Connection, sha256: str) -> Iterator[SourceFile]:
-    """The pages and files of results that are these bytes, and not those that once were."""
-    for path in stored.paths_of_bytes(connection, sha256):
-        for page in stored.stating(connection, [path]):
-            last = stored.last_state(connection, page)
-            if last is not None and hashlib.sha256(last).hexdigest() == sha256:
-                yield page
-
-
-def _sha256(path: Path) -> str | None:
-    """The SHA-256 of a file, or of a run directory's record; None where there is none to read."""
-    digest = hashlib.sha256()
+    A page or file of results counts if these bytes are its last state.
+    """
+    path, digest = Path(word), hashlib.sha256()
     try:
         file = path / RECORD if path.is_dir() else path
         if not file.is_file():
@@ -151,17 +137,17 @@ def _sha256(path: Path) -> str | None:
             digest.update(chunk)
     except (OSError, ArchiveError):
         return None
-    return digest.hexdigest()
-
-
-def _remedy(connection: Connection, word: str) -> str:
-    if similar := stored.like(connection, word, MOST_SUGGESTED):
-        return f"did you mean {' or '.join(similar)}?"
-    return "name it as the site does, where it shows what it was read from"
-
-
-def _kind(page: SourceFile) -> str:
-    return "a page" if page.parser == PAGE else "a file of results"
+    sha256 = digest.hexdigest()
+    pages = [
+        page
+        for known in stored.paths_of_bytes(connection, sha256)
+        for page in stored.stating(connection, [known])
+        if hashlib.sha256(stored.last_state(connection, page) or b"").hexdigest() == sha256
+    ]
+    run_ids = stored.runs_of_bytes(connection, sha256)
+    paths = dict.fromkeys([*(page.path for page in pages), *run_ids.values()])
+    notes = tuple(Diagnostic(word, f"has the bytes of {known}, which is meant") for known in paths)
+    return _Named(tuple(pages), frozenset(run_ids), notes) if paths else None
 
 
 def _logged(
@@ -171,10 +157,9 @@ def _logged(
     when = datetime.now(UTC)
     with engine.begin() as connection:
         run_ids = act(connection, when=when)
-        paths = [f"{RUN_LOGGED_AS}{run_id}" for run_id in sorted(run_ids)]
-        entries: Sequence[LogEntry] = [
-            LogEntry(path, Action.REVISED, reason=what, stated_reason=stated_reason)
-            for path in paths
+        entries = [
+            LogEntry(f"{RUN_LOGGED_AS}{run_id}", Action.REVISED, None, what, stated_reason)
+            for run_id in sorted(run_ids)
         ]
         ingest_log.add(connection, entries, when)
         return run_ids

@@ -23,11 +23,14 @@ from perfdb.db.tables import cases, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.fields import FIGURES
 from perfdb.groups import grouped
-from perfdb.ingest import runs as run_directories
-from perfdb.ingest.base import PAGE
-from perfdb.ingest.companions import LOG_PARSER_VERSION
 from perfdb.ingest.logs import number_in_log
-from perfdb.ingest.pages import PAGE_PARSER_VERSION
+from perfdb.ingest.reads import (
+    LOG_PARSER_VERSION,
+    PAGE,
+    PAGE_PARSER_VERSION,
+    RUN_DIRECTORY,
+    RUN_PARSER_VERSION,
+)
 from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
 from perfdb.page_text import decoded_page
@@ -209,7 +212,7 @@ def steps(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
             continue
         assert record is not None
         try:
-            of_directory = record["parser"] == run_directories.PARSER
+            of_directory = record["parser"] == RUN_DIRECTORY
             key, by_files, read = (
                 _of_directory(connection, files)
                 if of_directory
@@ -227,7 +230,7 @@ def steps(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
 
 _PARSER_VERSIONS: Final[Mapping[str, int]] = {
     PAGE: PAGE_PARSER_VERSION,
-    run_directories.PARSER: run_directories.RUN_PARSER_VERSION,
+    RUN_DIRECTORY: RUN_PARSER_VERSION,
     **dict.fromkeys(formats.FORMATS, LOG_PARSER_VERSION),
 }
 

@@ -13,7 +13,7 @@ from perfdb.db.results import Revision
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading_current, retried, storing
 from perfdb.db.tables import results
-from perfdb.ingest.findings import renewed
+from perfdb.ingest.pipeline import audit_release
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import Rows
@@ -86,7 +86,7 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Recompute
             entry = LogEntry(LOGGED_AS, Action.REVISED, reason=reason)
             ingest_log.add(connection, [entry], when)
         for release_id in sorted({change.stored.release_id for change in report.changed}):
-            renewed(connection, release_id)
+            audit_release(connection, release_id)
         return report
 
 

@@ -24,13 +24,13 @@ from perfdb.db.session import reading, store_url
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import FORMATS, LogFormat, ParsedLog
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.ingest.attribution import Attribution, KnownVersions, Missing, stated
-from perfdb.ingest.base import PageRows, Read, Rejected, RunRead
-from perfdb.ingest.compression import Budget
+from perfdb.ingest.attribution import attribute
 from perfdb.ingest.find import Source, file
 from perfdb.ingest.logs import read_source
 from perfdb.ingest.options import checked as checked_options
+from perfdb.ingest.reads import PageRows, Read, Rejected, RunRead
 from perfdb.ingest.runs import RunFound, find_run, parse_run
+from perfdb.ingest.unpack import Budget
 from perfdb.page_text import decoded_page
 from perfdb.pages import front, reader
 from perfdb.pages.base import PageContext
@@ -58,7 +58,7 @@ CONTEXT = PageContext("nemo", "25.04", None, "dgx-h100", "bf16")
 SET = ("model=llama3-8b", "num_gpus=8", "sequence_length=8192", "task=pretrain",
        "global_batch_size=128")  # fmt: skip
 GIVEN = Options(CONTEXT, logs=LogOptions(SET))
-SAID = stated(CONTEXT, SET)
+SAID = checked_options(Options(CONTEXT, logs=LogOptions(tuple(SET))))
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def of_log(member: LogFormat, content: bytes) -> None:
 
 def _check_stored(log: ParsedLog) -> None:
     """What a log's run would be in the store, were it of some case."""
-    of = Attribution("x.log", log, (), SAID, KnownVersions()).of
-    if isinstance(of, Missing):
+    of = attribute("x.log", log, (), SAID)
+    if of.case is None or of.release is None:
         return
     run = measure.LogRun(of.case, of.release, "log-1", "0" * 64)
     if log.steps:
@@ -160,7 +160,7 @@ def of_words(content: bytes) -> None:
         picked = aggregation.named(given).pick([one.step for one in steps])
         assert len(steps) == len(picked)
     with _refused():
-        stated(CONTEXT, given.split("\n"))
+        checked_options(Options(CONTEXT, logs=LogOptions(tuple(given.split("\n")))))
     with _refused():
         checked_options(Options(PageContext(*given.split("\n", 4)[:5])))
 

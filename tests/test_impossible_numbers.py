@@ -1,4 +1,4 @@
-"""What no run can have done is refused, in words that say where it stands."""
+"""What no run can have done is refused, with its place."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from perfdb.formats import FORMATS
-from perfdb.ingest.base import Rejected
 from perfdb.ingest.find import Source
+from perfdb.ingest.reads import Rejected
 from perfdb.ingest.runs import RunFound, find_run, parse_run
 from perfdb.rundir import RunDir
 from tests import factories
