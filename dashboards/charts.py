@@ -1,23 +1,30 @@
 """The charts of the pages: ratios of two releases, best figures as bars, steps of a run."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import cycle, islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import altair as alt
 import pandas as pd
+import streamlit as st
 
 from dashboards import data
-from dashboards.tables import COMPUTED, GREY, PALETTE, Layers, column, ink, printed, tall
+from dashboards.tables import COMPUTED, column, printed
 from perfdb.catalog import titles
 from perfdb.compare import Match, Verdict, report
 from perfdb.metrics import CONVENTION_BOUND, Metric
 from perfdb.record import Origin, Result
 
-ROW_PX = 58
-"""The height of a bar with two lines of text above it, which have the chart's whole width."""
+GREY, BLUE, VERMILION, ORANGE = "#808080", "#0072B2", "#D55E00", "#E69F00"
+"""Okabe and Ito (2008): distinct in every common color blindness. Grey is for marks, 3.9:1 on white
+and 4.6:1 on the dark theme's background, and too faint for words (`ink`)."""
 
+PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", VERMILION, "#F0E442", "#999999")
+"""The colors for what has no order."""
+
+MATCH_PX, BAR_PX = 46, 58
+"""The height of a ratio, and of a bar with two lines of text above it."""
 
 PARTS = {
     "model_title": "model",
@@ -33,25 +40,22 @@ PARTS = {
 DETAILS = ("variant", "sequence_length", "flops_convention")
 """What else distinguishes bars; printed only if it is not the same in all of them."""
 
-
-LEFT_OUT, MEASURED = "#E69F00", "#0072B2"
-PHASES = ("left out", "measured")
+Layers = alt.LayerChart | alt.FacetChart
+"""The type that `alt.layer` returns."""
 
 
 class VerdictStyle(NamedTuple):
-    """The sign before its word, its colour and its shape in a chart, and how its cell is filled.
+    """The sign before its word, its color and its shape in a chart, and how its cell is filled.
 
     A fill is a tint, through which the theme's own background and words show.
     """
 
     sign: str
-    colour: str
+    color: str
     shape: str
     fill: str = ""
 
 
-BLUE, VERMILION = "#0072B2", "#D55E00"
-"""Of Okabe and Ito (2008): distinct in every common colour blindness."""
 _FASTER = "background-color: rgba(0, 114, 178, 0.22)"
 _SLOWER = "background-color: rgba(213, 94, 0, 0.25)"
 
@@ -65,17 +69,24 @@ VERDICT_STYLES: Mapping[Verdict, VerdictStyle] = {
 }
 
 
+def ink() -> str:
+    """The color of text in a chart, which does not follow the theme by itself."""
+    return "#d5d5d5" if st.context.theme.type == "dark" else "#4a4a4a"
+
+
+def tall(chart: Layers, rows_px: int) -> Layers:
+    """The chart with rows of this height in pixels, plus its axes and legend.
+
+    Streamlit's own choice, `fit`, takes axes and legend out of the height: one row vanishes.
+    """
+    return chart.properties(
+        height=rows_px, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    )
+
+
 def verdict_mark(verdict: Verdict, metric: str) -> str:
     """A verdict as it is printed: '▲ faster'."""
     return f"{VERDICT_STYLES[verdict].sign} {report.named(verdict, metric)}"
-
-
-_WORK: Final[Sequence[Callable[[Result], str]]] = (
-    lambda one: titles.task(one.task),
-    lambda one: f"sequence {one.sequence_length:,}",
-    lambda one: f"GBS {one.global_batch_size:,}",
-)
-"""The work of a case next to its model, precision and GPUs."""
 
 
 def model(result: Result) -> str:
@@ -85,7 +96,8 @@ def model(result: Result) -> str:
 
 def work(result: Result) -> str:
     """The work of a case next to its model, precision and GPUs."""
-    return ", ".join(part(result) for part in _WORK)
+    sizes = f"sequence {result.sequence_length:,}, GBS {result.global_batch_size:,}"
+    return f"{titles.task(result.task)}, {sizes}"
 
 
 def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
@@ -93,40 +105,42 @@ def ratios(numbered: Sequence[tuple[int, Match]]) -> Layers:
 
     Each match has the number of its row in the table.
     """
-    rows, matches = _rows(numbered), [match for _, match in numbered]
-    tooltip = ["work", "ratio", "low", "high", "verdict", "how"]
-    base = alt.Chart(pd.DataFrame(rows)).encode(
-        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)), tooltip=tooltip
-    )
-    seen = [v for v in Verdict if v in {match.judgement.verdict for match in matches}]
+    rows, metric = _ratio_rows(numbered), numbered[0][1].metric
+    verdicts = {match.judgement.verdict for _, match in numbered}
+    seen = {report.named(one, metric): VERDICT_STYLES[one] for one in Verdict if one in verdicts}
     legend = alt.Legend(title="B is", orient="top")
-    labels = [report.named(verdict, matches[0].metric) for verdict in seen]
-    colours = alt.Scale(domain=labels, range=[VERDICT_STYLES[verdict].colour for verdict in seen])
-    shapes = alt.Scale(domain=labels, range=[VERDICT_STYLES[verdict].shape for verdict in seen])
-    colour = alt.Color("verdict:N", scale=colours, legend=legend)
+    colors = alt.Scale(domain=list(seen), range=[style.color for style in seen.values()])
+    shapes = alt.Scale(domain=list(seen), range=[style.shape for style in seen.values()])
+    color = alt.Color("verdict:N", scale=colors, legend=legend)
     shape = alt.Shape("verdict:N", scale=shapes, legend=legend)
-    ratio = alt.X(
-        "ratio:Q",
-        title="B/A",
-        scale=alt.Scale(zero=False, padding=20),
-        axis=alt.Axis(tickCount=6, format=".4~f"),
+    scale, axis = alt.Scale(zero=False, padding=20), alt.Axis(tickCount=6, format=".4~f")
+    ratio = alt.X("ratio:Q", title="B/A", scale=scale, axis=axis)
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)),
+        tooltip=["work", "ratio", "low", "high", "verdict", "how"],
     )
-    marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, colour)
-    spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), colour)
+    marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, color)
+    spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), color)
     names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
         x=alt.value(0), text="case"
     )
     unchanged = base.mark_tick(size=18, color=GREY).encode(x=alt.datum(1))  # below the words
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
-    layers = alt.layer(unchanged, names, *spanned, marks)
-    return tall(layers, 46 * len(rows))
+    return tall(alt.layer(unchanged, names, *spanned, marks), MATCH_PX * len(rows))
 
 
-def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float | None]]:
-    names = _names([match for _, match in numbered])
+def _ratio_rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float | None]]:
+    """Each match with its case in few enough words for a telephone; more if two are the same."""
+    names = []
+    for _, match in numbered:
+        result = match.a.shown
+        gpus = f"{result.num_gpus:,} × {result.system_title}"
+        parts = (model(result), titles.precision(result.precision), gpus)
+        names.append(", ".join(filter(None, parts)))
+    count = Counter(names)
     return [
         {
-            "case": f"{place}. {name}",
+            "case": f"{place}. {name}" + (f", {work(match.a.shown)}" if count[name] > 1 else ""),
             "work": report.workload(match.a.shown),
             "ratio": match.judgement.ratio,
             "low": match.judgement.low,
@@ -138,27 +152,6 @@ def _rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float |
     ]
 
 
-def _names(matches: Sequence[Match]) -> list[str]:
-    """Each case briefly, and those of the same name with what distinguishes them."""
-    results = [match.a.shown for match in matches]
-    names = [_briefly(it) for it in results]
-    for part in _WORK:
-        distinct = {(name, part(it)) for it, name in zip(results, names, strict=True)}
-        count = Counter(name for name, _ in distinct)
-        names = [
-            f"{name}, {part(it)}" if count[name] > 1 else name
-            for it, name in zip(results, names, strict=True)
-        ]
-    return report.told_apart(names, matches)
-
-
-def _briefly(result: Result) -> str:
-    """A case in few enough words for the screen of a telephone."""
-    precision = titles.precision(result.precision)
-    gpus = f"{result.num_gpus:,} × {result.system_title}"
-    return ", ".join(filter(None, (model(result), precision, gpus)))
-
-
 def details(metric: Metric) -> list[str]:
     """The columns in DETAILS that a metric depends on."""
     bound = metric.name in CONVENTION_BOUND
@@ -166,7 +159,7 @@ def details(metric: Metric) -> list[str]:
 
 
 def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
-    """A bar for each result; published ones are paler, the label of the others says “measured”."""
+    """A bar for each result; published ones are paler, labels of the others end in “measured”."""
     described = best[[*PARTS, *details(metric)]]
     rows = described.assign(
         place=range(len(described)),
@@ -176,20 +169,17 @@ def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
     base = alt.Chart(rows).encode(
         y=alt.Y("place:O", sort=None, axis=None), tooltip=[*described.columns, "figure"]
     )
-    colours = alt.Scale(domain=list(systems), range=list(islice(cycle(PALETTE), len(systems))))
+    axis = alt.Axis(tickCount=5, format="%") if metric.name == "mfu" else alt.Axis(tickCount=5)
+    colors = alt.Scale(domain=list(systems), range=list(islice(cycle(PALETTE), len(systems))))
     drawn = base.mark_bar(height=14, yOffset=15).encode(
-        x=alt.X("figure:Q", title=metric.title, axis=_axis(metric)),
-        color=alt.Color("system_title:N", scale=colours, legend=None),
+        x=alt.X("figure:Q", title=metric.title, axis=axis),
+        color=alt.Color("system_title:N", scale=colors, legend=None),
         fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
     )
     names = base.mark_text(
         align="left", dy=-22, fontSize=12, color=ink(), lineBreak="\n", lineHeight=15
     ).encode(x=alt.value(0), text="label")
-    return tall(alt.layer(drawn, names), ROW_PX * len(rows))
-
-
-def _axis(metric: Metric) -> alt.Axis:
-    return alt.Axis(tickCount=5, format="%") if metric.name == "mfu" else alt.Axis(tickCount=5)
+    return tall(alt.layer(drawn, names), BAR_PX * len(rows))
 
 
 def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
@@ -199,38 +189,35 @@ def labels(best: pd.DataFrame, metric: Metric) -> list[str]:
 
 
 def _label(row: Mapping[Hashable, object], metric: Metric, differing: Sequence[str]) -> str:
-    cell_texts = row["printed"]
-    figure = printed(
-        metric, float(str(row[metric.name])), cell_texts if isinstance(cell_texts, dict) else None
-    )
+    texts = row["printed"]
+    value = float(str(row[metric.name]))
+    figure = printed(metric, value, texts if isinstance(texts, dict) else None)
     figure += COMPUTED if row.get(column(metric.name)) is not None else ""
     others = (
         row["task"],
         row["precision"] or "precision unknown",
         row["release_name"],
-        *(_detail(name, row[name]) for name in differing),
+        *(_detail(name, row[name]) for name in differing if row[name] not in (None, "")),
         "" if row["origin"] == Origin.PUBLISHED else row["origin"],
     )
-    words = " · ".join(str(part) for part in others if part)
     where = f"{row['num_gpus']:,} × {row['system_title']}"
-    return f"{row['model_title']} · {where}: {figure}\n{words}"
+    below = " · ".join(str(part) for part in others if part)
+    return f"{row['model_title']} · {where}: {figure}\n{below}"
 
 
 def _detail(name: str, value: object) -> str:
-    if value is None or value == "":
-        return ""
     if name == "variant":
         return f"variant {titles.framework(str(value))}"
     return f"sequence {value:,}" if name == "sequence_length" else str(value)
 
 
-def step_times(steps: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
-    """Seconds of each step; those that no figure is taken over are triangles of another colour."""
+def step_times(steps: pd.DataFrame) -> Layers:
+    """Seconds of each step; those that no figure is taken over are triangles of another color."""
     phase = steps["is_measured"].map({False: "left out", True: "measured"})
     base = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
-    shades = alt.Scale(domain=PHASES, range=[LEFT_OUT, MEASURED])
-    shapes = alt.Scale(domain=PHASES, range=["triangle-up", "circle"])
-    legend = alt.Legend(title=None, orient="top")
+    phases, legend = ["left out", "measured"], alt.Legend(title=None, orient="top")
+    shades = alt.Scale(domain=phases, range=[ORANGE, BLUE])
+    shapes = alt.Scale(domain=phases, range=["triangle-up", "circle"])
     points = base.mark_point(size=50, filled=True, opacity=1).encode(
         color=alt.Color("phase:N", scale=shades, legend=legend),
         shape=alt.Shape("phase:N", scale=shapes, legend=legend),
@@ -240,7 +227,7 @@ def step_times(steps: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
 
 def losses(steps: pd.DataFrame) -> alt.Chart:
     """The loss of each step."""
-    drawn: alt.Chart = _line(steps, "loss", "Loss").mark_line(color=MEASURED)
+    drawn: alt.Chart = _line(steps, "loss", "Loss").mark_line(color=BLUE)
     return drawn
 
 

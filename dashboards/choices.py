@@ -20,20 +20,39 @@ def remembered(
     another release when the default has moved on. A warning is shown if a link names what
     is not among the options. `title` gives the text of an option.
     """
-    if st.session_state.get(key) not in options or has_moved(key):
+    if st.session_state.get(key) not in options or _has_moved(key):
         asked = st.query_params.get(key)
         if asked and asked not in options:
-            instead = f"{title(first)} is shown instead"
-            st.warning(plain(f"{_nothing_of(label, asked)}; {instead}."))
+            _warn_of_unknown(label, asked, f"{title(first)} is shown instead")
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
-    _written(key, [chosen])
+    _put_into_address(key, [chosen])
     return chosen
 
 
-def _nothing_of(label: str, asked: str) -> str:
-    """What is withdrawn the store has; no page shows it."""
-    return f"The store has no {label.lower()} “{asked}” with results that count"
+def remembered_some(
+    label: str, titles: Mapping[str, str], key: str, place: DeltaGenerator | None = None
+) -> list[str]:
+    """A box for several choices, which are kept in the address; nothing chosen means all.
+
+    `titles` has the text of each option; a link may name it either way. A warning lists
+    names in a link that are not options.
+    """
+    kept = None if _has_moved(key) else st.session_state.get(key)
+    if kept is None:
+        by_title = {title: name for name, title in titles.items()}
+        asked = [by_title.get(name, name) for name in st.query_params.get_all(key)]
+        kept = [name for name in asked if name in titles]
+        for name in asked:
+            if name not in titles:
+                shown = "the others are shown" if kept else "all are shown"
+                _warn_of_unknown(label, name, f"{shown} instead")
+    st.session_state[key] = [name for name in kept if name in titles]
+    chosen = (place or st).multiselect(
+        label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"
+    )
+    _put_into_address(key, chosen)
+    return chosen
 
 
 def warn_of_others(key: str, options: Iterable[str]) -> None:
@@ -43,7 +62,13 @@ def warn_of_others(key: str, options: Iterable[str]) -> None:
         st.warning(plain(f"There is no figure “{asked}”: it is one of {', '.join(known)}."))
 
 
-def has_moved(key: str) -> bool:
+def _warn_of_unknown(label: str, asked: str, shown: str) -> None:
+    """No page shows what is withdrawn, though the store has it."""
+    lacking = f"The store has no {label.lower()} “{asked}” with results that count"
+    st.warning(plain(f"{lacking}; {shown}."))
+
+
+def _has_moved(key: str) -> bool:
     """Whether the browser's Back or Forward has changed the address since a choice was put there.
 
     The links between pages empty the address, and choices last.
@@ -54,32 +79,7 @@ def has_moved(key: str) -> bool:
     return written is not None and found != written and is_own
 
 
-def _written(key: str, chosen: list[str]) -> None:
+def _put_into_address(key: str, chosen: list[str]) -> None:
     if st.query_params.get_all(key) != chosen:
         st.query_params[key] = chosen
     st.session_state[f"written {key}"] = chosen
-
-
-def remembered_some(
-    label: str, titles: Mapping[str, str], key: str, place: DeltaGenerator | None = None
-) -> list[str]:
-    """A box for several choices, which are kept in the address; nothing chosen means all.
-
-    `titles` has the text of each option; a link may name it either way. A warning says which of
-    the names in a link are not among them.
-    """
-    kept = None if has_moved(key) else st.session_state.get(key)
-    if kept is None:
-        by_title = {title: name for name, title in titles.items()}
-        asked = [by_title.get(name, name) for name in st.query_params.get_all(key)]
-        kept = [name for name in asked if name in titles]
-        for name in asked:
-            if name not in titles:
-                instead = "the others are shown" if kept else "all are shown"
-                st.warning(plain(f"{_nothing_of(label, name)}; {instead} instead."))
-    st.session_state[key] = [name for name in kept if name in titles]
-    chosen = (place or st).multiselect(
-        label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"
-    )
-    _written(key, chosen)
-    return chosen

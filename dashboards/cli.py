@@ -2,7 +2,6 @@
 
 import os
 import socket
-from collections.abc import Sequence
 from errno import EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
 from pathlib import Path
 
@@ -60,27 +59,18 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
 
 def check_free(host: str, port: int) -> None:
     """Raises InputError where this machine has no such address, or cannot listen on the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise InputError(_no_address(host, error)) from error
-    reasons = [_unbound(how, address, port) for *how, _, address in found]
-    if reasons[0] and all(reasons):
-        raise InputError(_no_address(host, reasons[0]))
-
-
-def _unbound(how: Sequence[int], address: tuple[object, ...], port: int) -> OSError | None:
-    """Why this machine lacks the address; of several that `localhost` has one may be missing."""
-    try:
-        with socket.socket(*how) as probe:
+        with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+            probe.bind((host, port))
+    except (socket.gaierror, UnicodeError) as error:
+        raise InputError(_no_address(host, error)) from error
     except OSError as error:
         if error.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}:
-            return error
-        what = "is in use" if error.errno == EADDRINUSE else f"cannot be used: {error.strerror}"
-        raise InputError(Diagnostic("--port", f"{port} {what}", remedy="name another")) from error
-    return None
+            raise InputError(_no_address(host, error)) from error
+        fault = "is in use" if error.errno == EADDRINUSE else f"cannot be used: {error.strerror}"
+        raise InputError(Diagnostic("--port", f"{port} {fault}", remedy="name another")) from error
 
 
 def _no_address(host: str, error: Exception) -> Diagnostic:

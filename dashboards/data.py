@@ -1,21 +1,21 @@
 """The pages' queries of the store: read-only, cached, and asked again when the store changes."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
-from sqlalchemy import URL, Connection, Select, make_url
+from sqlalchemy import URL, Select, make_url
 
 from dashboards.findings import Findings, by_result
-from dashboards.release_pairs import Work
 from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
 from perfdb.compare import Choice, read
 from perfdb.compare.releases import builds
 from perfdb.db import tables
-from perfdb.db.session import reading, reading_current, store_url
+from perfdb.db.session import HEAD, current, is_missing, option, reading, reading_current, store_url
+from perfdb.errors import InputError, StoreError
 from perfdb.queries import catalog, findings, results
 from perfdb.queries import runs as run_queries
 from perfdb.record import Finding, Release, Result
@@ -23,14 +23,6 @@ from perfdb.verify.stored import with_steps
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
-
-
-def frame(connection: Connection, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
-    """The rows as a frame of nullable columns, so that ids stay integers if some are unknown."""
-    found = connection.execute(question)
-    columns = list(found.keys())
-    rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
-    return rows.convert_dtypes()
 
 
 class Store(NamedTuple):
@@ -41,22 +33,20 @@ class Store(NamedTuple):
 
 
 def store() -> Store:
-    """The store in its present state. Raises StoreError if it is missing or has another schema."""
+    """The store in its present state. Raises StoreError if it is missing or has another schema.
+
+    The state changes with every write: sizes and times of SQLite's files, or the last rows. An
+    empty write-ahead log does not count: opening the database to read may have made it.
+    """
     url = store_url()
     with reading_current(url) as connection:
-        return Store(url.render_as_string(hide_password=False), _state(url, connection))
-
-
-def _state(url: URL, connection: Connection) -> str:
-    """A text that changes with every write: sizes and times of SQLite's files, or the last rows.
-
-    An empty write-ahead log does not count: opening the database to read may have made it.
-    """
-    if url.get_backend_name() != "sqlite":
-        return str(connection.execute(catalog.last_change()).one())
-    files = (Path(f"{url.database}{ending}") for ending in ("", "-wal"))
-    found = (file.stat() for file in files if file.exists())
-    return " ".join(f"{stat.st_mtime_ns}/{stat.st_size}" for stat in found if stat.st_size)
+        if url.get_backend_name() == "sqlite":
+            files = (Path(f"{url.database}{ending}") for ending in ("", "-wal"))
+            found = (file.stat() for file in files if file.exists())
+            state = " ".join(f"{stat.st_mtime_ns}/{stat.st_size}" for stat in found if stat.st_size)
+        else:
+            state = str(connection.execute(catalog.last_change()).one())
+    return Store(url.render_as_string(hide_password=False), state)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
@@ -99,7 +89,7 @@ def _found(store: Store) -> Sequence[Finding]:
         return tuple(Finding.model_validate(dict(row)) for row in rows)
 
 
-def work(store: Store) -> Work:
+def work(store: Store) -> Mapping[int, Set[str]]:
     """The keys of the workloads that each release has results of, by release_id."""
     keys = representative(store).groupby("release_id")["workload_key"]
     return {int(str(release_id)): frozenset(group) for release_id, group in keys}
@@ -124,23 +114,17 @@ def _current(store: Store) -> pd.DataFrame:
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
 def steps(store: Store, run_id: str) -> pd.DataFrame:
-    """The steps of a run; `is_measured`: whether the figures are taken over it."""
-    found = _query(store, run_queries.steps_of(run_id))
+    """The steps of a run; `is_measured`: whether figures that are not withheld are of it."""
+    measured: set[int] = set()
+    question = results.with_runs().where(tables.runs.c.run_id == run_id)
     with reading(make_url(store.address)) as connection:
-        return found.assign(is_measured=found["step"].isin(_measured(connection, run_id)))
-
-
-def _measured(connection: Connection, run_id: str) -> set[int]:
-    """The steps that the figures of a run are taken over; none of those that are withheld."""
-    rows = connection.execute(results.with_runs().where(tables.runs.c.run_id == run_id)).mappings()
-    found: set[int] = set()
-    for one, steps in with_steps(connection, rows):
-        if one.result.window and one.result.withheld is None:
-            window = aggregation.named(one.result.window, "window")
-            found.update(
-                selection.pick_steps(steps, window, averages=one.averages).steps.step.tolist()
-            )
-    return found
+        for one, recorded in with_steps(connection, connection.execute(question).mappings()):
+            if one.result.window and one.result.withheld is None:
+                window = aggregation.named(one.result.window, "window")
+                taken = selection.pick_steps(recorded, window, averages=one.averages)
+                measured.update(taken.steps.step.tolist())
+    found = _query(store, run_queries.steps_of(run_id))
+    return found.assign(is_measured=found["step"].isin(measured))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")
@@ -164,5 +148,62 @@ def records(rows: pd.DataFrame) -> list[dict[Hashable, object]]:
 
 
 def _query(store: Store, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
+    """The rows as a frame of nullable columns, so that ids stay integers if some are unknown."""
     with reading(make_url(store.address)) as connection:
-        return frame(connection, question)
+        found = connection.execute(question)
+        columns = list(found.keys())
+        rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
+    return rows.convert_dtypes()
+
+
+# ------------------------------------------------------------ why the store cannot be shown
+
+
+class Obstacle(NamedTuple):
+    """Why there is nothing to show, and the commands that change it."""
+
+    sentence: str
+    commands: str
+
+
+OTHER = "perfdb dashboard --db sqlite:///FILE"
+"""The command that shows another store, if this one cannot be read."""
+
+
+def obstacle() -> Obstacle | None:
+    """What keeps the store from being shown; None if nothing does."""
+    try:
+        url = store_url()
+    except InputError as error:
+        return Obstacle(str(error), OTHER)
+    filling = f"perfdb run recipes/\n{storing(url)}"
+    try:
+        found = store()
+        accepted(None)
+    except StoreError as error:
+        return Obstacle(str(error), _remedy(url, filling))
+    except InputError as error:
+        return Obstacle(str(error), f"perfdb audit {_named(url)}")
+    is_empty = not releases(found) and runs(found).empty
+    return Obstacle("The store is empty.", filling) if is_empty else None
+
+
+def _remedy(url: URL, filling: str) -> str:
+    """The commands to create the store, to upgrade its schema, or to show another one."""
+    try:
+        if is_missing(url):
+            return filling
+        with reading(url) as connection:
+            version = current(connection)
+    except StoreError:
+        return OTHER
+    return OTHER if version and version > HEAD else f"perfdb db upgrade {_named(url)}"
+
+
+def storing(url: URL) -> str:
+    """The command that stores runs in the store of this address."""
+    return f"perfdb ingest runs/ {_named(url)}"
+
+
+def _named(url: URL) -> str:
+    return option(url.render_as_string())

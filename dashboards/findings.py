@@ -1,11 +1,11 @@
 """Findings of the audit on a result: the mark in its row, and the sentences behind the mark."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
 from perfdb.audit.report import counts, ordered, sentence
+from perfdb.groups import grouped
 from perfdb.record import Finding, Severity
 
 FLAG = "⚑"
@@ -19,15 +19,12 @@ Marked = tuple[str, tuple[Finding, ...]]
 
 def by_result(found: Iterable[Finding]) -> Findings:
     """The findings of each result; leaves out findings of documents, which belong to no result."""
-    grouped: dict[int, list[Finding]] = defaultdict(list)
-    for finding in ordered(found):
-        if finding.result_id is not None:
-            grouped[finding.result_id].append(finding)
-    return {result_id: tuple(sorted(those, key=_accepted)) for result_id, those in grouped.items()}
-
-
-def _accepted(finding: Finding) -> bool:
-    return finding.acknowledged is not None
+    groups = grouped(ordered(found), lambda finding: finding.result_id)
+    return {
+        result_id: tuple(sorted(those, key=lambda finding: finding.acknowledged is not None))
+        for result_id, those in groups.items()
+        if result_id is not None
+    }
 
 
 def mark(found: Iterable[Finding]) -> str | None:
@@ -43,12 +40,12 @@ def is_wrong(found: Iterable[Finding]) -> bool:
 
 def gravest_first(marked: Iterable[Marked]) -> list[Marked]:
     """The rows that have findings, by the gravest of each; else in their order."""
-    rows = [(title, found) for title, found in marked if found]
-    return sorted(rows, key=lambda row: _gravity(row[1][0]))
 
+    def gravity(row: Marked) -> tuple[bool, int]:
+        first = row[1][0]
+        return first.acknowledged is not None, list(Severity).index(first.severity)
 
-def _gravity(finding: Finding) -> tuple[bool, int]:
-    return _accepted(finding), list(Severity).index(finding.severity)
+    return sorted(((title, found) for title, found in marked if found), key=gravity)
 
 
 def listed(marked: Iterable[Marked]) -> None:

@@ -154,20 +154,15 @@ def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place
     return twice
 
 
-def validate(
-    document: Document, kind: type[Value], elsewhere: Mapping[str, str] | None = None
-) -> Value | list[Diagnostic]:
-    """The document as a checked value, or everything that is wrong with it.
-
-    `elsewhere` has the fields by other words for them, which whoever writes one may mean.
-    """
+def validate(document: Document, kind: type[Value]) -> Value | list[Diagnostic]:
+    """The document as a checked value, or everything that is wrong with it."""
     if not isinstance(document.content, Mapping):
         return [document.problem((), f"expected fields, found {_name_of(document.content)}")]
     try:
         return kind.model_validate(document.content)
     except ValidationError as error:
         found = [
-            _no_such_field(document, detail["loc"], kind, elsewhere or {})
+            _no_such_field(document, detail["loc"], kind)
             if detail["type"] == "extra_forbidden"
             else _problem(document, detail["loc"], detail["type"], detail["msg"])
             for detail in error.errors()
@@ -175,12 +170,9 @@ def validate(
         return list(dict.fromkeys(found))
 
 
-def _no_such_field(
-    document: Document, place: Place, kind: type[BaseModel], elsewhere: Mapping[str, str]
-) -> Diagnostic:
-    name = str(place[-1])
-    meant = suggestion(elsewhere.get(name, name), kind.model_fields)
-    return document.problem(place, "no such field", meant if len(place) == 1 else "remove it")
+def _no_such_field(document: Document, place: Place, kind: type[BaseModel]) -> Diagnostic:
+    remedy = suggestion(str(place[-1]), kind.model_fields) if len(place) == 1 else "remove it"
+    return document.problem(place, "no such field", remedy)
 
 
 def _problem(document: Document, place: Place, what: str, message: str) -> Diagnostic:

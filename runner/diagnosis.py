@@ -51,8 +51,8 @@ def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
             found = match[1].strip()
         if match := KILLED.search(line):
             ended = int(match[1]), match[2]
-    # An abort follows an error that says more. No other signal is of a rank's own doing: other
-    # errors are those of its peers.
+    # An abort follows a more useful error. Any other signal comes from outside, and the errors in
+    # the logs are those of the rank's peers.
     if ended and (found is None or ended[0] != signal.SIGABRT):
         number, rank = ended
         found = f"rank {rank} was killed by signal {number}"

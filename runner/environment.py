@@ -63,7 +63,7 @@ def relevant(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def cpu_name() -> str | None:
-    """The processor's name as Linux says it."""
+    """The processor's name from /proc/cpuinfo."""
     path = Path("/proc/cpuinfo")
     if not path.is_file():
         return platform.processor() or None

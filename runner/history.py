@@ -20,14 +20,14 @@ Measurement = tuple[str, str, int, int, int]
 """Case key, release key, warm-up steps, measured steps, seed: runs with the same are repeats."""
 
 _LOCKS = ".locks"
-"""The folder of an output folder that has a file for each measurement ever begun there."""
+"""A folder inside the output folder, with one file per measurement."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Finished runs by case and release, runs of another living runner, and unreadable ones.
+    """Finished runs by measurement, measurements that another runner works on, and problems.
 
-    `cut_off`: runs of a runner that is gone and did not record how they ended.
+    `cut_off` are runs without a recorded end, from a runner that has died.
     """
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]
@@ -43,7 +43,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
     problems: list[Diagnostic] = []
     cut_off: list[RunDir] = []
     for run in find_runs(output) if output.is_dir() else []:
-        is_held = run.in_progress()  # asked first: a runner says how a run ended, then lets go
+        is_held = run.in_progress()  # first: a runner records the end of a run, then releases it
         try:
             record = run.read_record()
         except RunDirError as error:
@@ -67,7 +67,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
 
 
 def _withheld(run: RunDir, record: RunRecord) -> str | None:
-    """Why a run that says it finished does not count, as `perfdb ingest` would find, too."""
+    """Why a finished run does not count; `perfdb ingest` applies the same rules."""
     try:
         worker, steps = run.read_worker(), run.parse_steps()
     except (RunDirError, OSError) as error:
@@ -94,9 +94,9 @@ def mark_interrupted(before: History) -> None:
 
 @contextmanager
 def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
-    """The history of a measurement in a folder, which nobody else measures until the block ends.
+    """Lock a measurement in a folder until the block ends; gives its history.
 
-    None: another runner does. The system lets go of the lock when a process dies, however it does.
+    None if another runner holds it. The system releases the lock when a process dies.
     """
     locks = output / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ FINISHED: Final = "finished before"
 """Reasons to skip a case that may also arise after planning."""
 
 PROCESSES_PER_CORE: Final = 8
-"""Processes without GPUs; of more, the memory and the time they take are of no use to anybody."""
+"""The limit without GPUs; more processes only fill the memory and wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ExecutionTarget:
     backends: Mapping[str, Backend]
     cores: int | None = None
     container: str | None = None
-    """The image that the runner is in, as PERFDB_CONTAINER says; a process cannot tell itself."""
+    """The image that the runner is in, from PERFDB_CONTAINER: a process cannot find out itself."""
 
 
 class PlanAction(StrEnum):

@@ -113,7 +113,7 @@ def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Com
 
 
 def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
-    """The record, with the versions that the worker says it had: CUDA's, NCCL's, the packages'."""
+    """The record with the versions that the worker reports: CUDA, NCCL and packages."""
     summary = run.read_summary()
     if summary is None:
         return record
@@ -126,7 +126,7 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
 def _watch(
     process: Process, run: RunDir, planned: Planned, watcher: Watcher
 ) -> tuple[int, Diagnosis]:
-    """Wait for the end, showing steps; stop what takes too long, or when the user says so.
+    """Wait for the end, showing steps; stop it after its timeout, or at Ctrl-C.
 
     Raises KeyboardInterrupt and LeftAtWorkError.
     """
@@ -142,7 +142,7 @@ def _watch(
     except KeyboardInterrupt as reason:
         try:
             process.stop()
-        except LeftAtWorkError as error:  # beside it no other run is started
+        except LeftAtWorkError as error:  # no other run may start now
             raise KeyboardInterrupt(f"{str(reason) or STOPPED}; {error}") from error
         raise
     steps = run.read_steps()

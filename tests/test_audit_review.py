@@ -18,18 +18,14 @@ def entries(path: Path) -> tuple[review.Entry, ...]:
     return review.entries(f"acknowledged/{path.name}", path.read_text())
 
 
-def test_an_acknowledged_finding_says_by_whom_and_why() -> None:
+def test_an_entry_explains_what_it_matches_and_is_told_where_it_matches_nothing() -> None:
     row = result(model="mixtral-8x22b", framework="nemo", release="25.04", global_batch_size=1,
                  micro_batch_size=64)  # fmt: skip
-    (found,) = review.explained(
-        RULES["micro_batch"].check(ReleaseRows([row])), entries(ACKNOWLEDGED)
-    )
+    known = entries(ACKNOWLEDGED)
+    (found,) = review.explained(RULES["micro_batch"].check(ReleaseRows([row])), known)
     assert "the page swaps the two columns (A. Person, 2026-01-31)" == found.acknowledged
     assert not found.is_open_error
-
-
-def test_an_acknowledgement_that_matches_nothing_is_told() -> None:
-    first, second = review.unused((), entries(ACKNOWLEDGED))
+    first, second = review.unused((), known)
     assert (
         "acknowledged/good.yaml:1: no finding matches: micro_batch mixtral-8x22b nemo 25.04; "
         "remove the entry if the number was mended"
@@ -42,12 +38,11 @@ def test_an_acknowledgement_that_matches_nothing_is_told() -> None:
     [
         ("model: mixtral-8x22", "no 'mixtral-8x22': did you mean mixtral-8x22b?"),
         ("system: dgx-gb20", "no 'dgx-gb20': did you mean dgx-gb200?"),
-        ("model: another-model", "remove the entry if the number was mended"),
+        ("model: another-model", "remove the entry if the number was mended"),  # of a finding
         ("model: llama3-8b", "remove the entry if the number was mended"),
     ],
 )
 def test_a_name_that_nothing_has_is_told_with_the_one_it_is_like(named: str, remedy: str) -> None:
-    """Of a model that the catalogue lacks a finding knows the name."""
     [other] = audit([result(model="another-model")])
     known = f"- {{rule: peak, {named}, reason: none, by: A. Person, date: 2026-01-31}}"
     [problem] = review.unused([other], review.entries("reviewed.yaml", known))

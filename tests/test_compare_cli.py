@@ -1,16 +1,21 @@
 """`perfdb compare` on real stores: what it prints, and with which exit code it ends."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
-from perfdb.record import Figures, Outcome, Release
+from perfdb.record import Figures, Release
+from perfdb.rundir import RunDir
+from tests import factories
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.shell import Shell
 
 FASTER = tuple(time * 0.8 for time in TEN_STEPS)
 """Seconds; the median of the eight after the warm-up is 0.8 × 12.15 = 9.72."""
+MEMORY = "peak_memory_bytes"
 
 
 def address(url: URL) -> str:
@@ -18,305 +23,283 @@ def address(url: URL) -> str:
 
 
 @pytest.fixture
-def two_releases(sqlite: URL, tmp_path: Path) -> URL:
+def compare(sqlite: URL, perfdb: Shell) -> Shell:
+    """`perfdb compare 1 2` on the store."""
+    return partial(perfdb, "compare", "1", "2", "--db", address(sqlite))
+
+
+@pytest.fixture
+def back(sqlite: URL, perfdb: Shell) -> Shell:
+    """The other way round."""
+    return partial(perfdb, "compare", "2", "1", "--db", address(sqlite))
+
+
+class Ran:
+    """Stores runs of steady steps, which differ in earnest beyond 1.6 %."""
+
+    def __init__(self, store: URL, folder: Path) -> None:
+        self.store, self.folder, self.count = store, folder, 0
+
+    def __call__(self, version: str, seconds: float = 12.0, **changed: object) -> RunDir:
+        self.count += 1
+        fields = {"release": release(version), "step_times": [seconds] * 10} | changed
+        run = write_run(self.folder, run_id=f"r{self.count}", **fields)
+        stored(self.store, run)
+        return run
+
+
+@pytest.fixture
+def ran(sqlite: URL, tmp_path: Path) -> Ran:
+    return Ran(sqlite, tmp_path)
+
+
+@pytest.fixture
+def two_releases(ran: Ran) -> None:
     """Llama 3 8B in two releases, the second 1.25 times as fast, and a case of one alone."""
-    stored(
-        sqlite,
-        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
-        write_run(tmp_path, run_id="alone", case=case(system="dgx-b200")),
-        write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
-    )
-    return sqlite
+    ran("1", step_times=TEN_STEPS)
+    ran("1", case=case(system="dgx-b200"))
+    ran("2", step_times=FASTER)
 
 
-def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(perfdb, two_releases):
-    code, out, err = perfdb(
-        "compare", "0.16.0", "0.16.1", "--db", address(two_releases), "--format", "json"
-    )
-    found = json.loads(out)
+@pytest.mark.usefixtures("two_releases")
+def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(
+    compare: Shell, perfdb: Shell, tmp_path: Path
+) -> None:
+    code, out, err = compare("--format", "json")
+    (match,), (lone,) = json.loads(out)["matched"], json.loads(out)["only_a"]
     assert (0, "") == (code, err)
-    assert ["matched", "only_a", "only_b"] == list(found)
-    (match,) = found["matched"]
-    assert ("llama3-8b", "dgx-h100", "bf16") == (
-        match["model"], match["system"], match["precision"],
+    assert ("llama3-8b", "faster", "tokens_per_sec_per_gpu", "r1", "r3", "r2") == (
+        match["model"], match["verdict"], match["metric"], match["run_id_a"], match["run_id_b"],
+        lone["run_id"],
     )  # fmt: skip
-    assert 1.25 == pytest.approx(match["ratio"])
-    assert match["low"] < 1.25 < match["high"]
-    assert ("faster", "tokens_per_sec_per_gpu") == (match["verdict"], match["metric"])
-    assert [128 * 8192 / 12.15 / 8, 128 * 8192 / 9.72 / 8] == pytest.approx(
-        [match["a"], match["b"]]
-    )
-    assert (["dgx-b200"], []) == ([one["system"] for one in found["only_a"]], found["only_b"])
-
-
-def test_the_table_says_the_same_in_words(perfdb, two_releases):
-    code, out, _ = perfdb(
-        "compare", "megatron-core 0.16.0", "megatron-core@0.16.1", "--db", address(two_releases)
-    )
-    assert 0 == code
-    for said in ("Llama 3 8B", "1.250", "faster", "measured", "Only in megatron-core 0.16.0"):
+    assert f"{tmp_path}/r1/steps.jsonl" == match["source_a"]
+    assert match["low"] < match["ratio"] < match["high"]
+    rates = [128 * 8192 / 12.15 / 8, 128 * 8192 / 9.72 / 8, 1.25]
+    assert rates == pytest.approx([match["a"], match["b"], match["ratio"]])
+    by_time = json.loads(compare("--json", "--metric", "step_time_s").stdout)["matched"][0]
+    assert ("faster", pytest.approx(0.8)) == (by_time["verdict"], by_time["ratio"])
+    named = ("megatron-core 1", "megatron-core@2", "--db", compare.args[-1])
+    code, out, _ = perfdb("compare", *named)
+    for said in ("Llama 3 8B", "1.250", "faster", "measured", "Only in megatron-core 1"):
         assert said in out
-    assert "1 matched: 1 faster. 1 only in A, 0 only in B." in out
+    assert (0, True) == (code, "1 matched: 1 faster. 1 only in A, 0 only in B." in out)
 
 
-def test_json_has_an_option_of_its_own(perfdb, two_releases):
-    asked = ("compare", "0.16.0", "0.16.1", "--db", address(two_releases))
-    assert perfdb(*asked, "--format", "json") == perfdb(*asked, "--json")
+@pytest.mark.usefixtures("two_releases")
+def test_gates_close_on_what_vanished_and_on_what_got_slower(compare: Shell, back: Shell) -> None:
+    """The DGX-B200 ran in 1 alone; what both ran got faster."""
+    gates = ("slower", "missing", "slower,missing", "unknown", "never")
+    assert [0, 1, 1, 0, 0] == [compare("--fail-on", gate).code for gate in gates]
+    assert [1, 0, 1] == [back("--fail-on", gate).code for gate in ("slower", "missing", "Slower")]
 
 
-def test_work_of_another_batch_size_is_hinted_at(perfdb, sqlite, tmp_path):
-    new = {"release": release("0.16.1"), "case": case(global_batch_size=256)}
-    stored(sqlite, write_run(tmp_path, run_id="old"), write_run(tmp_path, run_id="new", **new))
-    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(sqlite))
-    only_a, only_b = out.split("Only in megatron-core ")[1:]
+@pytest.mark.usefixtures("two_releases")
+def test_what_is_compared_can_be_narrowed(compare: Shell) -> None:
+    found = json.loads(compare("--json", "--system", "dgx-h100", "--model", "LLAMA3-8B").stdout)
+    assert (1, [], []) == (len(found["matched"]), found["only_a"], found["only_b"])
+    code, _, err = compare("--system", "dgx-h10")
+    assert (2, True) == (code, "--system: no results of 'dgx-h10'; did you mean dgx-h1" in err)
+    _, out, _ = compare("--system", "dgx-b200")
+    told = "Nothing to compare: megatron-core 2 has no results of --system dgx-b200.\n"
+    assert out.startswith(told)
+
+
+@pytest.mark.usefixtures("two_releases")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("1", "megatron-core 3"), "known: megatron-core 1, megatron-core 2"),
+        (("1", "megatron-core 1"), "A and B are both megatron-core 1; name two; `perfdb trend`"),
+        (("1", "2", "--db", "none.sqlite"), "none.sqlite: no database here"),
+    ],
+)  # fmt: skip
+def test_what_does_not_exist_is_bad_input(
+    perfdb: Shell, sqlite: URL, words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = perfdb("compare", "--db", address(sqlite), *words)
+    assert (2, "") == (code, out)
+    assert said in err
+
+
+def test_work_of_another_batch_size_is_hinted_at(compare: Shell, ran: Ran) -> None:
+    ran("1")
+    ran("2", case=case(global_batch_size=256))
+    only_a, only_b = compare().stdout.split("Only in megatron-core ")[1:]
     assert "B has it at GBS 256" in only_a
     assert "B has it" not in only_b
 
 
-def test_the_document_names_runs_and_their_files(perfdb, two_releases, tmp_path):
-    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--json", "--db", address(two_releases))
-    found = json.loads(out)
-    (match,), (lone,) = found["matched"], found["only_a"]
-    assert ["old", "new", "alone"] == [match["run_id_a"], match["run_id_b"], lone["run_id"]]
-    files = [str(tmp_path / name / "steps.jsonl") for name in ("old", "new")]
-    assert files == [match["source_a"], match["source_b"]]
-
-
-def test_the_metric_that_is_asked_for_is_compared(perfdb, two_releases):
-    _, out, _ = perfdb(
-        "compare", "0.16.0", "0.16.1", "--metric", "step_time_s", "--format", "json",
-        "--db", address(two_releases),
-    )  # fmt: skip
-    (match,) = json.loads(out)["matched"]
-    assert ("step_time_s", "faster") == (match["metric"], match["verdict"])
-    assert 0.8 == pytest.approx(match["ratio"])
-
-
-def test_a_run_that_failed_in_the_new_release_is_shown_as_such(perfdb, sqlite, tmp_path):
-    stored(
-        sqlite,
-        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
-        write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=Outcome.OUT_OF_MEMORY),
-    )
-    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(sqlite))
-    assert "B: measured, the run was out of memory" in out
-    assert "failed: out of memory" in out
-    assert "1 matched: 1 failed." in out
-
-
-def test_two_releases_with_nothing_in_common_say_why_and_succeed(perfdb, sqlite):
+def test_two_releases_with_nothing_in_common_say_why_and_succeed(
+    perfdb: Shell, sqlite: URL
+) -> None:
+    other = case(framework="dfm", model="wan2.1-14b")
+    later = published(case=other, release=Release(framework="dfm", version="26.02"))
     stored(sqlite, published())
-    other = published(
-        case=case(framework="dfm", model="wan2.1-14b"),
-        release=Release(framework="dfm", version="26.02"),
-    )
-    stored(sqlite, other, page="other.md")
-    code, out, err = perfdb("compare", "nemo 25.04", "dfm 26.02", "--db", address(sqlite))
-    assert 0 == code
-    assert "Nothing to compare: nemo 25.04 and dfm 26.02 share no work: different frameworks" in out
-    code, out, err = perfdb(
-        "compare", "25.04", "26.02", "--db", address(sqlite), "--format", "json"
-    )
+    stored(sqlite, later, page="other.md")
+    asked = ("compare", "25.04", "26.02", "--db", address(sqlite))
+    said = "Nothing to compare: nemo 25.04 and dfm 26.02 share no work: different frameworks"
+    code, out, err = perfdb(*asked)
+    assert (0, "", True) == (code, err, said in out)
+    code, out, err = perfdb(*asked, "--json")
     found = json.loads(out)
     assert (0, [], 1, 1) == (code, found["matched"], len(found["only_a"]), len(found["only_b"]))
-    assert "Nothing to compare" in err
+    assert said in err
 
 
-def test_a_release_without_results_of_what_is_asked_is_not_said_to_have_none(perfdb, sqlite):
-    stored(sqlite, published(), published(case=case(model="mixtral-8x7b")))
-    stored(sqlite, published(release=Release(framework="nemo", version="25.07")), page="other.md")
-    asked = "compare", "25.04", "25.07", "--db", address(sqlite)
-    _, out, _ = perfdb(*asked, "--model", "mixtral-8x7b", "--system", "dgx-h100")
-    told = "nemo 25.07 has no results of --system dgx-h100 --model mixtral-8x7b.\n"
-    assert out.startswith(f"Nothing to compare: {told}")
-
-
-def test_published_figures_are_compared_by_their_digits(perfdb, sqlite):
-    stored(sqlite, published())
-    later = published(
-        release=Release(framework="nemo", version="25.07"),
-        figures=Figures(tokens_per_sec_per_gpu=12_274),
-    )
-    stored(sqlite, later, page="later.md")
-    _, out, _ = perfdb("compare", "25.04", "25.07", "--db", address(sqlite), "--format", "json")
-    (match,) = json.loads(out)["matched"]
+def test_published_figures_are_compared_and_printed_by_their_digits(
+    perfdb: Shell, sqlite: URL
+) -> None:
+    """3332.5 is not rounded to the even 3,332; 492.50 and 492.51 may be one number."""
+    tflops, tokens = "model_tflops_per_sec_per_gpu", "tokens_per_sec_per_gpu"
+    for version, texts in (
+        ("25.02", {tflops: "492.50"}),
+        ("25.04", {tflops: "492.51", tokens: "3332.5"}),
+        ("25.07", {tokens: "3331"}),
+    ):
+        row = published(
+            release=Release(framework="nemo", version=version),
+            figures=Figures(**{field: float(text) for field, text in texts.items()}),
+            printed=texts,
+        )
+        stored(sqlite, row, page=f"{version}.md")
+    asked = partial(perfdb, "compare", "--db", address(sqlite))
+    out = asked("25.02", "25.04").stdout
+    assert all(said in out for said in (" 492.50 ", " 492.51 ", "same"))
+    assert "3,332.5" in asked("25.04", "25.07").stdout
+    (match,) = json.loads(asked("25.02", "25.04", "--json").stdout)["matched"]
     assert (None, None, "same") == (match["low"], match["high"], match["verdict"])
 
 
-def test_an_unknown_release_is_bad_input_and_lists_the_known(perfdb, two_releases):
-    code, out, err = perfdb(
-        "compare", "0.16.0", "megatron-core 0.16.2", "--db", address(two_releases)
-    )
-    assert (2, "") == (code, out)
-    assert "error: release: no release 'megatron-core 0.16.2'; did you mean megatron-core" in err
-    assert "known: megatron-core 0.16.0, megatron-core 0.16.1" in err
-
-
-def test_a_missing_database_is_named(perfdb, tmp_path):
-    code, _, err = perfdb("compare", "a", "b", "--db", str(tmp_path / "none.sqlite"))
-    assert 2 == code
-    assert f"{tmp_path}/none.sqlite: no database here" in err
-
-
 @pytest.mark.parametrize(
-    ("gate", "expected"),
-    [("slower", 0), ("missing", 1), ("slower,missing", 1), ("unknown", 0), ("never", 0)],
+    ("outcome", "said"), [("out_of_memory", "out of memory"), (None, "incomplete")]
 )
-def test_a_gate_closes_on_what_vanished(perfdb, two_releases, gate, expected):
-    """The DGX-B200 ran in 0.16.0 alone; what both ran got faster."""
-    code, _, err = perfdb(
-        "compare", "0.16.0", "0.16.1", "--fail-on", gate, "--db", address(two_releases)
-    )
-    assert (expected, "") == (code, err)
+def test_gates_close_on_what_failed(
+    compare: Shell, ran: Ran, outcome: str | None, said: str
+) -> None:
+    """None: the runner is gone and did not say how the run ended."""
+    ran("1")
+    ran("2", outcome=outcome)
+    code, out, err = compare("--fail-on", "slower,missing")
+    silent = compare("--fail-on", "slower")
+    assert (1, "", True) == (code, err, f"failed: {said}" in out)
+    assert "1 matched: 1 failed." in out
+    assert (0, 1) == (silent.code, compare("--fail-on", "slower,unknown").code)
+    assert "warning: 1 failed, and --fail-on missing was not asked for\n" == silent.stderr
 
 
-@pytest.mark.parametrize(("gate", "expected"), [("slower", 1), ("missing", 0), ("Slower", 1)])
-def test_a_gate_closes_on_what_got_slower(perfdb, two_releases, gate, expected):
-    """The other way round: the new release was faster."""
-    code, _, _ = perfdb(
-        "compare", "0.16.1", "0.16.0", "--fail-on", gate, "--db", address(two_releases)
-    )
-    assert expected == code
-
-
-def test_a_gate_says_what_it_cannot_tell(perfdb, sqlite, tmp_path):
-    stored(
-        sqlite,
-        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
-        write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=Outcome.OUT_OF_MEMORY),
-    )
-    asked = ("compare", "0.16.0", "0.16.1", "--db", address(sqlite), "--fail-on")
-
-    code, _, err = perfdb(*asked, "slower")
-
-    assert (0, 1) == (code, perfdb(*asked, "slower,unknown")[0])
-    assert "warning: 1 failed, and --fail-on missing was not asked for\n" == err
+def test_runs_that_fail_beside_one_that_finishes_close_the_gate(compare: Shell, ran: Ran) -> None:
+    for version in ("1", "2"):
+        ran(version)
+    for _ in range(2):
+        ran("2", outcome="out_of_memory")
+    code, out, err = compare("--fail-on", "slower,missing")
+    [match] = json.loads(compare("--json").stdout)["matched"]
+    said = "2 of 3 runs failed: out of memory"
+    assert (1, "", True) == (code, err, said in out.replace("\n", " "))
+    assert ("same", None, said) == (match["verdict"], match["failed_a"], match["failed_b"])
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("of_a", "of_b", "code"),
     [
-        (Outcome.OUT_OF_MEMORY, "failed: out of memory"),
-        (Outcome.NAN_LOSS, "failed: NaN loss"),
-        (None, "failed: incomplete"),
+        (("out_of_memory",), ("out_of_memory",), 0),  # as often as before
+        ((), ("timed_out",), 1),
+        ((), ("interrupted",), 0),  # stopped from outside, and run anew
     ],
 )
-def test_a_gate_for_what_is_missing_closes_on_what_failed(perfdb, sqlite, tmp_path, outcome, said):
-    """None: the runner is gone and did not say how the run ended."""
-    stored(
-        sqlite,
-        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
-        write_run(tmp_path, run_id="new", release=release("0.16.1"), outcome=outcome),
-    )
-    code, out, err = perfdb(
-        "compare", "0.16.0", "0.16.1", "--fail-on", "slower,missing", "--db", address(sqlite)
-    )
-    assert (1, "") == (code, err)
-    assert said in out
+def test_only_more_failures_than_before_close_it(
+    compare: Shell, ran: Ran, of_a: tuple[str, ...], of_b: tuple[str, ...], code: int
+) -> None:
+    for version, outcomes in (("1", of_a), ("2", of_b)):
+        ran(version)
+        for outcome in outcomes:
+            ran(version, outcome=outcome)
+    assert code == compare("--fail-on", "missing").code
 
 
-@pytest.fixture
-def nightly(sqlite: URL) -> URL:
-    """Two nights of two frameworks: NeMo is 10 % slower, AutoModel as fast."""
-    for framework, rates in (("nemo", (1000, 900)), ("automodel", (1000, 1000))):
-        for version, rate in zip(("25.09", "25.11"), rates, strict=True):
+def test_what_is_slower_by_less_than_asked_closes_no_gate(compare: Shell, ran: Ran) -> None:
+    """12/12.24 is 2.0 % less."""
+    ran("1", 12.0)
+    ran("2", 12.24)
+    least = ((), ("--min-change", "1%"), ("--min-change", "3 %"))
+    assert [1, 1, 0] == [compare("--fail-on", "slower", *more).code for more in least]
+    assert "1 slower" in compare("--min-change", "3%").stdout
+
+
+def test_versions_of_several_frameworks_are_compared_in_one_command(
+    perfdb: Shell, sqlite: URL
+) -> None:
+    """NeMo is 10 % slower, AutoModel as fast, and DFM lacks the new version."""
+    rates = {"nemo": (1000, 900), "automodel": (1000, 1000), "dfm": (1000,)}
+    for framework, known in rates.items():
+        for version, rate in zip(("25.09", "25.11"), known, strict=False):
             row = published(
                 case=case(framework=framework),
                 release=Release(framework=framework, version=version),
                 figures=Figures(tokens_per_sec_per_gpu=rate),
             )
             stored(sqlite, row, page=f"{framework}-{version}.md")
-    return sqlite
-
-
-def test_versions_of_several_frameworks_are_compared_in_one_command(perfdb, nightly):
-    asked = ("compare", "25.09", "25.11", "--fail-on", "slower", "--db", address(nightly))
-    code, out, err = perfdb(*asked)
+    asked = partial(perfdb, "compare", "25.09", "25.11", "--db", address(sqlite), "--fail-on")
+    code, out, err = asked("slower")
     assert (1, "") == (code, err)
     first, second = out.index("A: automodel 25.09"), out.index("A: nemo 25.09")
     assert first < second
-    assert out.endswith("2 frameworks: 2 matched: 1 slower, 1 same. 0 only in A, 0 only in B.\n")
-    found = json.loads(perfdb(*asked, "--format", "json")[1])
-    assert {("automodel", "same"), ("nemo", "slower")} == {
-        (one["framework"], one["verdict"]) for one in found["matched"]
-    }
-    assert 0 == perfdb(*asked, "--framework", "automodel")[0]
-
-
-def test_a_framework_that_lacks_the_new_version_is_missing(perfdb, nightly):
-    row = published(case=case(framework="dfm"), release=Release(framework="dfm", version="25.09"))
-    stored(nightly, row, page="dfm.md")
-    code, out, _ = perfdb(
-        "compare", "25.09", "25.11", "--fail-on", "missing", "--db", address(nightly)
-    )
-    assert 1 == code
     assert "Nothing to compare: dfm 25.11 has no results." in out
+    assert out.endswith("3 frameworks: 2 matched: 1 slower, 1 same. 1 only in A, 0 only in B.\n")
+    found = json.loads(asked("slower", "--json").stdout)["matched"]
+    assert {("automodel", "same"), ("nemo", "slower")} == {
+        (one["framework"], one["verdict"]) for one in found
+    }
+    narrowed = (asked("slower", "--framework", "automodel").code, asked("missing").code)
+    assert (0, 1) == narrowed
 
 
-def test_a_release_against_itself_is_bad_input(perfdb, two_releases):
-    code, out, err = perfdb(
-        "compare", "0.16.0", "megatron-core 0.16.0", "--db", address(two_releases)
-    )
-    assert (2, "") == (code, out)
-    assert "A and B are both megatron-core 0.16.0; name two; `perfdb trend` has the runs" in err
-
-
-def test_only_a_system_is_compared(perfdb, two_releases):
-    asked = ("compare", "0.16.0", "0.16.1", "--db", address(two_releases), "--format", "json")
-    found = json.loads(perfdb(*asked, "--system", "dgx-h100", "--model", "LLAMA3-8B")[1])
-    code, _, err = perfdb(*asked, "--system", "dgx-h10")
-
-    assert (1, [], []) == (len(found["matched"]), found["only_a"], found["only_b"])
-    assert 2 == code
-    assert "--system: no results of 'dgx-h10'; did you mean dgx-h100?" in err
+def test_a_version_in_several_containers_asks_to_name_one(
+    compare: Shell, ran: Ran, perfdb: Shell
+) -> None:
+    """In x the work is 5 % slower in 2, which y hides."""
+    for version, box, seconds in (("1", "x", 12.0), ("1", "y", 12.6), ("2", "x", 12.6)):
+        boxed = Release(framework="megatron-core", version=version, container=box)
+        ran(version, seconds, release=boxed)
+    pooled, named = compare("--fail-on", "slower"), "megatron-core 1 [x]"
+    alone = perfdb("compare", named, "2", "--db", compare.args[-1], "--fail-on", "slower")
+    said = "the runs of megatron-core 1 are of several containers: name one"
+    assert 0 == pooled.code
+    assert pooled.stderr.startswith(f"warning: {said}, such as '{named}'\n")
+    assert "2 containers, median" in " ".join(pooled.stdout.split())
+    assert (1, "") == (alone.code, alone.stderr)
 
 
 @pytest.fixture
-def impossible(sqlite: URL, tmp_path: Path) -> URL:
-    """0.16.1 takes 4.05 s for 128 × 8,192 tokens: 1,666 TFLOP/s of a GPU that has 989."""
-    stored(
-        sqlite,
-        write_run(tmp_path, run_id="old"),
-        write_run(
-            tmp_path,
-            run_id="new",
-            release=release("0.16.1"),
-            step_times=[time / 3 for time in TEN_STEPS],
-        ),
-    )
-    return sqlite
+def impossible(ran: Ran) -> None:
+    """2 takes 4.05 s for 128 × 8,192 tokens: 1,666 TFLOP/s of a GPU that has 989."""
+    ran("1", step_times=TEN_STEPS)
+    ran("2", step_times=[time / 3 for time in TEN_STEPS])
 
 
-def test_what_has_an_open_error_is_not_judged_and_closes_no_gate(perfdb, impossible):
-    """The other way round it is a third as fast, and that is no regression."""
-    asked = ("compare", "0.16.1", "0.16.0", "--db", address(impossible))
-    code, out, err = perfdb(*asked, "--fail-on", "slower,unknown")
-
+@pytest.mark.usefixtures("impossible")
+def test_what_has_an_open_error_is_not_judged_and_closes_no_gate(back: Shell) -> None:
+    """From 2 to 1 it is a third as fast, and that is no regression."""
+    code, out, err = back("--fail-on", "slower,unknown")
+    told = "1 not judged for open errors (⚑): see `perfdb audit`, or give --judge-all\n"
     assert (0, "") == (code, err)
     assert "A: measured, ⚑ open errors; B: measured" in out
     assert "1 matched: 1 not judged. 0 only in A, 0 only in B." in out
-    told = "1 not judged for open errors (⚑): see `perfdb audit`, or give --judge-all\n"
     assert out.endswith(told)
-    code, out, err = perfdb(*asked, "--format", "json")
+    _, out, err = back("--format", "json")
     (match,) = json.loads(out)["matched"]
     assert ("not judged", True, False, told) == (
         match["verdict"], match["has_open_errors_a"], match["has_open_errors_b"], err,
     )  # fmt: skip
-    assert 1 / 3 == pytest.approx(match["ratio"])
+    code, out, err = back("--judge-all", "--fail-on", "slower")
+    assert (1, "", False) == (code, err, "⚑" in out)
 
 
-def test_all_is_judged_where_that_is_asked_for(perfdb, impossible):
-    code, out, err = perfdb(
-        "compare", "0.16.1", "0.16.0", "--judge-all", "--fail-on", "slower",
-        "--db", address(impossible),
-    )  # fmt: skip
-    assert (1, "") == (code, err)
-    assert "1 matched: 1 slower." in out
-    assert "⚑" not in out
-
-
+@pytest.mark.usefixtures("impossible")
 @pytest.mark.parametrize("place", ["data/acknowledged.yaml", "elsewhere.yaml"])
-def test_an_error_that_is_accepted_is_judged(perfdb, impossible, tmp_path, monkeypatch, place):
+def test_an_error_that_is_accepted_is_judged(
+    compare: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
     """By the project's reviewed file, where it is, or by the one that is named."""
     reviewed = tmp_path / place
     reviewed.parent.mkdir(exist_ok=True)
@@ -324,29 +307,35 @@ def test_an_error_that_is_accepted_is_judged(perfdb, impossible, tmp_path, monke
     reviewed.write_text(f"- {{rule: peak, {why}}}\n- {{rule: flops_formula, {why}}}\n")
     monkeypatch.chdir(tmp_path)
     named = ("--acknowledged", place) if place == "elsewhere.yaml" else ()
-    _, out, _ = perfdb("compare", "0.16.0", "0.16.1", "--db", address(impossible), *named)
-    assert "1 matched: 1 faster." in out
+    assert "1 matched: 1 faster." in compare(*named).stdout
 
 
-def test_published_figures_have_the_digits_of_their_page(perfdb, sqlite):
-    """Llama 3 8B in TFLOP/s; 3332.5 is not rounded to the even 3,332."""
-    for number, (version, title, text) in enumerate(
-        (
-            ("25.02", "Model TFLOP / sec / GPU", "484"),
-            ("25.04", "Model TFLOP / sec / GPU", "492.50"),
-            ("25.07", "Tokens / sec / GPU", "3332.5"),
-        )
-    ):
-        field = "tokens_per_sec_per_gpu" if "Tokens" in title else "model_tflops_per_sec_per_gpu"
-        row = published(
-            release=Release(framework="nemo", version=version),
-            figures=Figures(**{field: float(text)}),
-            raw={title: text},
-            printed={field: text},
-        )
-        stored(sqlite, row, page=f"{number}.md")
-    _, out, _ = perfdb("compare", "25.02", "25.04", "--db", address(sqlite))
-    assert " 484 " in out
-    assert " 492.50 " in out
-    _, out, _ = perfdb("compare", "25.04", "25.07", "--db", address(sqlite))
-    assert "3,332.5" in out
+def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
+    compare: Shell, ran: Ran, perfdb: Shell
+) -> None:
+    """58 and 74 GB: 74 ÷ 58 = 1.276, once in the warm-up. By default they are shown beside."""
+    for version, peak_gb in (("1", 58), ("2", 74)):
+        run = write_run(ran.folder, run_id=f"m{version}", release=release(version))
+        warmup, *others = factories.steps((12.0,) * 10, **{MEMORY: peak_gb * 10**9 - 10**8})
+        peak = warmup.model_copy(update={MEMORY: peak_gb * 10**9})
+        factories.write_steps(run, [peak, *others])
+        stored(ran.store, run)
+    plain, memory = (compare("--json", "--fail-on", "slower", *more)
+                     for more in ((), ("--metric", MEMORY)))  # fmt: skip
+    assert (0, 1) == (plain.code, memory.code)
+    [by_time], [by_memory] = (json.loads(done.stdout)["matched"] for done in (plain, memory))
+    assert ("same", 58 * 10**9, 74 * 10**9) == tuple(
+        by_time[name] for name in ("verdict", f"{MEMORY}_a", f"{MEMORY}_b")
+    )
+    assert ("worse", 58 * 10**9, 74 * 10**9, None) == tuple(
+        by_memory[name] for name in ("verdict", "a", "b", "low")
+    )
+    table = compare("--metric", MEMORY).stdout
+    for said in ("Peak memory (bytes)", "58,000,000,000", "74,000,000,000", "1.276", "1 worse"):
+        assert said in table
+    followed = perfdb("trend", "llama3-8b", "--db", compare.args[-1], "--metric", MEMORY,
+                      "--fail-on", "regression")  # fmt: skip
+    said = "1 followed over releases: 1 worse than before"
+    assert (1, True, True) == (
+        followed.code, "first worse: 2" in followed.stdout, said in followed.stdout,
+    )  # fmt: skip

@@ -1,8 +1,9 @@
 """Two releases side by side: what became faster, what slower, and what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import partial
+from itertools import combinations
 from math import log
 from operator import itemgetter
 
@@ -10,26 +11,15 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from dashboards import data
-from dashboards.charts import VERDICT_STYLES, model, ratios, verdict_mark, work
+from dashboards import charts, data
 from dashboards.choices import remembered, warn_of_others
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
-from dashboards.release_pairs import offered, opened_on
+from perfdb import compare
 from perfdb.catalog import titles
-from perfdb.compare import (
-    Choice,
-    Comparison,
-    Match,
-    Side,
-    Verdict,
-    comparison,
-    marked,
-    metric_for,
-    report,
-    usable,
-)
-from perfdb.metrics import METRICS, Metric
-from perfdb.record import Finding, Result
+from perfdb.compare import Choice, Match, Side, Verdict, report
+from perfdb.groups import grouped
+from perfdb.metrics import METRICS
+from perfdb.record import UNATTRIBUTED, Finding, Result
 from perfdb.units import UNKNOWN, figure
 
 AUTOMATIC = "Tokens/s/GPU, where known"
@@ -43,6 +33,13 @@ CHARTED = 40
 """The most matches in the chart, as more cannot be read; the table has them all."""
 
 
+Work = Mapping[int, Set[str]]
+"""The keys of the workloads that a release has results of, by release_id."""
+
+Pair = tuple[Choice, Choice]
+"""Two releases, the older one first."""
+
+
 def show() -> None:
     """The page."""
     st.title("Compare releases")
@@ -52,29 +49,36 @@ def show() -> None:
         st.info("Nothing to compare: no release in the store has results yet.")
         return
     a, b, metric = _chosen(store, known)
+    name_a, name_b = (titles.release(choice.name) for choice in (a, b))
+    reason = ""
     if len(known) == 1:
-        only = plain(titles.release(a.name))
-        st.info(f"Only {only} has results: there is nothing to compare it with.")
-        return
-    if a == b:
-        both = plain(titles.release(a.name))
-        st.info(f"A and B are both {both}: choose another release for one.")
-        return
-    if a.overlaps(b):
-        parts = plain(f"{titles.release(a.name)} and {titles.release(b.name)}")
-        st.info(f"{parts} have the same results in part: choose another release for one.")
-        return
+        reason = f"Only {plain(name_a)} has results: there is nothing to compare it with."
+    elif a == b:
+        reason = f"A and B are both {plain(name_a)}: choose another release for one."
+    elif a.overlaps(b):
+        both = plain(f"{name_a} and {name_b}")
+        reason = f"{both} have the same results in part: choose another release for one."
+    if reason:
+        st.info(reason)
+    else:
+        _compared(store, (a, b), metric)
+
+
+def _compared(store: data.Store, pair: Pair, metric: str | None) -> None:
+    name_a, name_b = (titles.release(choice.name) for choice in pair)
     audited = data.findings_of(store)
     wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
-    of_a, of_b = (marked(data.results_of(store, choice), wrong) for choice in (a, b))
-    found = comparison(of_a, of_b, metric)
-    name_a, name_b = (titles.release(choice.name) for choice in (a, b))
+    of_a, of_b = (compare.marked(data.results_of(store, choice), wrong) for choice in pair)
+    found = compare.comparison(of_a, of_b, metric)
     if found.matched:
         _matches(found.matched, audited, name_a, name_b)
-        _charted(found)
+        _charted(found.matched)
     else:
         st.info(plain(report.why_nothing(name_a, name_b, found)))
-    _unmatched(found, (name_a, name_b), metric)
+    for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
+        if sides:
+            with st.expander(f"Only in {plain(name)}: {len(sides)}", expanded=not found.matched):
+                st.dataframe(_lone(sides, metric), hide_index=True, placeholder=UNKNOWN)
 
 
 def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
@@ -82,12 +86,12 @@ def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice,
     by_name = {choice.name: choice for choice in offered(known)}
     names = list(by_name)
     a, b = (by_name.get(st.query_params.get(key, "")) for key in ("a", "b"))
-    first = opened_on(known, data.work(store), a, b)
+    first_a, first_b = opened_on(known, data.work(store), a, b)
     left, middle, right = st.columns(3)
     with left:
-        name_a = remembered("Release A", names, first.a.name, "a", titles.release)
+        name_a = remembered("Release A", names, first_a.name, "a", titles.release)
     with middle:
-        name_b = remembered("Release B", names, first.b.name, "b", titles.release)
+        name_b = remembered("Release B", names, first_b.name, "b", titles.release)
     figures = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
     with right:
         warn_of_others("figure", figures)
@@ -99,7 +103,7 @@ def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: s
     counts = Counter(match.judgement.verdict for match in matches)
     with st.container(horizontal=True):
         for verdict in Verdict:
-            label = verdict_mark(verdict, matches[0].metric)
+            label = charts.verdict_mark(verdict, matches[0].metric)
             st.metric(label, counts[verdict], border=True, width=140)
     figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in matches))
     st.caption(
@@ -123,24 +127,23 @@ def _findings(side: Side, audited: Findings) -> tuple[Finding, ...]:
     return audited.get(side.shown.result_id, ())
 
 
-def _charted(found: Comparison) -> None:
-    numbered = enumerate(found.matched, start=1)
+def _charted(matches: Sequence[Match]) -> None:
+    numbered = enumerate(matches, start=1)
     known = [(place, match) for place, match in numbered if match.judgement.ratio is not None]
     right = [one for one in known if one[1].judgement.verdict is not Verdict.NOT_JUDGED]
-    wrong = len(known) - len(right)
     if known:
         st.subheader("B/A by case")
-    drawn = gravest(right)
-    first = report.named(Verdict.SLOWER, found.matched[0].metric)
-    some = f"{len(drawn)} of {len(right)} are drawn: what is {first}, then the largest changes."
-    sentences = (
-        some if len(drawn) < len(right) else "",
-        f"Left out: {wrong:,} with an error that the audit found." if wrong else "",
-    )
-    if caption := " ".join(filter(None, sentences)):
-        st.caption(caption)
+    drawn, caption = gravest(right), []
+    if len(drawn) < len(right):
+        first = report.named(Verdict.SLOWER, matches[0].metric)
+        some = f"{len(drawn)} of {len(right)} are drawn"
+        caption.append(f"{some}: what is {first}, then the largest changes.")
+    if wrong := len(known) - len(right):
+        caption.append(f"Left out: {wrong:,} with an error that the audit found.")
+    if caption:
+        st.caption(" ".join(caption))
     if drawn:
-        st.altair_chart(ratios(drawn))
+        st.altair_chart(charts.ratios(drawn))
 
 
 def gravest(numbered: Sequence[tuple[int, Match]], most: int = CHARTED) -> list[tuple[int, Match]]:
@@ -157,16 +160,17 @@ def gravest(numbered: Sequence[tuple[int, Match]], most: int = CHARTED) -> list[
 
 
 def styled(matches: Sequence[Match], audited: Findings) -> Styler:
-    """The matches as a table, with each verdict in its colour."""
+    """The matches as a table, with each verdict in its color."""
     rows = [{"No.": place, **_row(match, audited)} for place, match in enumerate(matches, start=1)]
     table = pd.DataFrame(rows)
     if not table["Audit"].any():
         table = table.drop(columns="Audit")
     if table["Figure"].nunique() == 1:
-        table = table.drop(columns="Figure")  # the caption says it once
-    fills = {verdict_mark(v, matches[0].metric): look.fill for v, look in VERDICT_STYLES.items()}
-    coloured = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
-    return coloured.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
+        table = table.drop(columns="Figure")  # it is in the caption
+    metric = matches[0].metric
+    fills = {charts.verdict_mark(v, metric): it.fill for v, it in charts.VERDICT_STYLES.items()}
+    colored = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
+    return colored.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
 
 
 def escaped(table: Styler) -> Styler:
@@ -175,73 +179,104 @@ def escaped(table: Styler) -> Styler:
     return table.format(lambda words: plain(str(words)), subset=worded)
 
 
-def _audit(match: Match, audited: Findings) -> str:
-    """'A ⚑ 1 error, B ⚑ 1 info'; empty if the audit has no findings."""
-    marks = {"A": mark(_findings(match.a, audited)), "B": mark(_findings(match.b, audited))}
-    return ", ".join(f"{letter} {text}" for letter, text in marks.items() if text)
-
-
 def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
-    metric, result = METRICS[match.metric], match.a.shown
+    """The cells of a match; of its audit 'A ⚑ 1 error, B ⚑ 1 info', or nothing."""
+    result, metric = match.a.shown, match.metric
+    marks = {"A": mark(_findings(match.a, audited)), "B": mark(_findings(match.b, audited))}
     return {
         **_subject(result),
         "B/A": match.judgement.ratio,
-        "B is": verdict_mark(match.judgement.verdict, match.metric),
+        "B is": charts.verdict_mark(match.judgement.verdict, metric),
         "95 %": report.interval(match.judgement).replace(" ", NO_BREAK),
-        "A": report.figure(match.a.shown, metric.name),
-        "B": report.figure(match.b.shown, metric.name),
-        "Figure": metric.title,
-        "Audit": _audit(match, audited),
+        "A": report.figure(result, metric),
+        "B": report.figure(match.b.shown, metric),
+        "Figure": METRICS[metric].title,
+        "Audit": ", ".join(f"{letter} {text}" for letter, text in marks.items() if text),
         **_work(result),
         "Configuration": report.how(match),
         "Figures are": report.remark(match),
     }
 
 
-def _unmatched(found: Comparison, names: Sequence[str], asked: str | None) -> None:
-    for name, sides in zip(names, (found.only_a, found.only_b), strict=True):
-        if sides:
-            with st.expander(f"Only in {plain(name)}: {len(sides)}", expanded=not found.matched):
-                st.dataframe(_lone(sides, asked), hide_index=True, placeholder=UNKNOWN)
-
-
 def _lone(sides: Sequence[Side], asked: str | None) -> Styler:
     """A table of sides without a match: values sort as numbers, printed with their digits."""
-    metrics = [METRICS[metric_for([side], [side], asked)] for side in sides]
-    table = pd.DataFrame(map(_alone, sides, metrics)).astype({"Value": "Float64"})
-    styled = table.style
-    for place, (side, metric) in enumerate(zip(sides, metrics, strict=True)):
-        as_printed = partial(_as_printed, report.figure(side.shown, metric.name))
-        styled.format(as_printed, subset=([place], ["Value"]), na_rep=UNKNOWN)
-    return styled
+    rows, texts = [], []
+    for side in sides:
+        result, metric = side.shown, compare.metric_for([side], [side], asked)
+        texts.append(report.figure(result, metric))
+        rows.append({
+            **_subject(result),
+            "Value": compare.usable(result, metric),
+            "Figure": METRICS[metric].title,
+            **_work(result),
+            "Configuration": report.configuration(result),
+            "Figures are": report.remark_of(side),
+        })  # fmt: skip
+    table = pd.DataFrame(rows).astype({"Value": "Float64"}).style
+    for place, text in enumerate(texts):
+        # The text is bound to each row: the formatter's own argument is the value.
+        table.format(partial(_text_of, text), subset=([place], ["Value"]), na_rep=UNKNOWN)
+    return table
 
 
-def _as_printed(figure: str, _value: float) -> str:
-    return figure
-
-
-def _alone(side: Side, metric: Metric) -> dict[str, str | float | None]:
-    result = side.shown
-    return {
-        **_subject(result),
-        "Value": usable(result, metric.name),
-        "Figure": metric.title,
-        **_work(result),
-        "Configuration": report.configuration(result),
-        "Figures are": report.remark_of(side),
-    }
+def _text_of(text: str, _value: float) -> str:
+    return text
 
 
 def _subject(result: Result) -> dict[str, str]:
-    return {
-        "Model": model(result),
-        "System": f"{result.num_gpus:,} × {result.system_title}",
-    }
+    systems = f"{result.num_gpus:,} × {result.system_title}"
+    return {"Model": charts.model(result), "System": systems}
 
 
 def _work(result: Result) -> dict[str, str]:
-    return {"Precision": _precision(result), "Work": work(result)}
+    precision = titles.precision(result.precision) or UNKNOWN
+    return {"Precision": precision, "Work": charts.work(result)}
 
 
-def _precision(result: Result) -> str:
-    return titles.precision(result.precision) or UNKNOWN
+# ------------------------------------------------------- the releases that the page opens on
+
+
+def offered(known: Iterable[Choice]) -> list[Choice]:
+    """The releases in their order, but those without a stated version last."""
+    return sorted(known, key=lambda choice: UNATTRIBUTED in choice.name)
+
+
+def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice | None) -> Pair:
+    """The two releases to compare; `a` and `b` are those that a link names, None if it does not."""
+
+    def partner(choice: Choice) -> Choice:
+        """The other release that shares most work with this choice, the newest of those."""
+        others = [other for other in reversed(known) if not other.overlaps(choice)]
+        return max(others, key=lambda other: num_shared((choice, other), work), default=choice)
+
+    if a is not None:
+        return a, b or partner(a)
+    if b is not None:
+        return partner(b), b
+    return opening_pair(known, work) or (partner(known[-1]), known[-1])
+
+
+def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
+    """The pair that shares most work of each framework's newest two releases that share any.
+
+    If there is none, of all releases, those without a stated version as A. None: no two share work.
+    `known` is in the order of `perfdb.compare.read.known_releases`.
+    """
+    released = (choice for choice in known if choice.version is not None)
+    newest: list[Pair] = []
+    for versions in grouped(released, lambda choice: choice.framework).values():
+        pairs = ((a, b) for b, a in combinations(reversed(versions), 2))
+        newest += [*(pair for pair in pairs if num_shared(pair, work))][:1]
+    unattributed_first = sorted(known, key=lambda choice: UNATTRIBUTED not in choice.name)
+    others = [
+        (a, b)
+        for a, b in combinations(unattributed_first, 2)
+        if not a.overlaps(b) and num_shared((a, b), work)
+    ]
+    return max(newest or others, key=lambda pair: num_shared(pair, work), default=None)
+
+
+def num_shared(pair: Pair, work: Work) -> int:
+    """How many workloads both releases have results of."""
+    a, b = ({key for number in one.release_ids for key in work.get(number, ())} for one in pair)
+    return len(a & b)

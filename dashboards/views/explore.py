@@ -71,8 +71,14 @@ def show() -> None:
         st.info("No result is like this. Take a filter away, in the bar on the left.")
         return
     shown = worded(found)
-    _table(shown)
-    _download(found)
+    marked = [FLAG + " " if wrong else "" for wrong in shown["is_wrong"]]
+    table = filled(shown).assign(model_title=marked + shown["model_title"])
+    # Columns in which nothing is known are left out, so that the others have room.
+    known = table.notna() & (table != "")
+    names = [name for name in SHOWN if name in table and known[name].any()]
+    described = "The results with their figures, configuration and source"
+    grid(table[names], described, list(shown["printed"]), computed(shown))
+    st.download_button("Download as CSV", exported(found), "perfdb-results.csv", "text/csv")
     listed(
         (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )
@@ -86,24 +92,25 @@ def counts(found: pd.DataFrame, of: int) -> str:
     behind = found["num_results"] - 1
     runs = int(behind[found["origin"] == Origin.MEASURED].sum())
     rows = int(behind.sum()) - runs
-    others = (
-        f"under “Look into runs” repeats and runs without figures: {runs:,}" if runs else "",
-        f"more published results of the same cases: {rows:,}" if rows else "",
-    )
-    return "; ".join(filter(None, (shown, *others))) + "."
+    if runs:
+        shown += f"; under “Look into runs” repeats and runs without figures: {runs:,}"
+    if rows:
+        shown += f"; more published results of the same cases: {rows:,}"
+    return f"{shown}."
 
 
 def _legend(found: pd.DataFrame) -> str:
     """What the signs that occur in the table mean."""
-    plain = f"Of more than {STYLED:,} results figures are plain numbers, MFU a share of 1."
-    follows = any(those.any() for those in computed(found).values())
-    sentences = (
-        "– stands for unknown.",
-        f"{COMPUTED.strip()}: it follows from what the page states." if follows else "",
-        plain if len(found) > STYLED else "",
-        f"{FLAG} before a model: the audit finds an error." if found["is_wrong"].any() else "",
-    )
-    return " ".join(filter(None, sentences))
+    sentences = ["– stands for unknown."]
+    if any(those.any() for those in computed(found).values()):
+        sentences.append(f"{COMPUTED.strip()}: it follows from what the page states.")
+    if len(found) > STYLED:
+        sentences.append(
+            f"Of more than {STYLED:,} results figures are plain numbers, MFU a share of 1."
+        )
+    if found["is_wrong"].any():
+        sentences.append(f"{FLAG} before a model: the audit finds an error.")
+    return " ".join(sentences)
 
 
 def titled(row: Mapping[Hashable, object]) -> str:
@@ -115,12 +122,11 @@ def titled(row: Mapping[Hashable, object]) -> str:
 def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
     """The results with their release, layout and findings in words, and the link to the run."""
     found = [audited.get(int(result_id), ()) for result_id in results["result_id"]]
+    layouts = [layout(row) for row in data.records(results[list(LAYOUT)])]
     return results.assign(
         release_name=data.release_names(results),
         run_link="runs?run=" + results["run_id"],
-        layout=pd.array(
-            [layout(row) for row in data.records(results[list(LAYOUT)])], dtype="string"
-        ),
+        layout=pd.array(layouts, dtype="string"),
         audit=pd.array([mark(those) for those in found], dtype="string"),
         is_wrong=[is_wrong(those) for those in found],
     )
@@ -129,23 +135,20 @@ def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
 def worded(results: pd.DataFrame) -> pd.DataFrame:
     """The results with titles in place of the store's names, and their source with its line."""
     titled_columns = {
-        column: pd.array(
-            [words(value) if pd.notna(value) else None for value in results[column]], dtype="string"
+        column: results[column].astype("string").map(words, na_action="ignore").astype("string")
+        for column, words in (
+            ("task", titles.task),
+            ("precision", titles.precision),
+            ("release_name", titles.release),
         )
-        for name in ("task", "precision", "release")
-        for _, column, words in [FILTERS[name]]
     }
+    lines = ":" + results["source_line"].astype("string")
+    withheld = [note_text(one) if isinstance(one, Note) else None for one in results["withheld"]]
     return results.assign(
         **titled_columns,
         model_title=list(map(titles.qualified, results["model_title"], results["qualifiers"])),
-        withheld=pd.array(
-            [note_text(note) if isinstance(note, Note) else None for note in results["withheld"]],
-            dtype="string",
-        ),
-        source=[
-            f"{path}:{line}" if pd.notna(line) else path
-            for path, line in zip(results["source"], results["source_line"], strict=True)
-        ],
+        withheld=pd.array(withheld, dtype="string"),
+        source=results["source"] + lines.fillna(""),
     )
 
 
@@ -158,13 +161,11 @@ def layout(row: Mapping[Hashable, object]) -> str | None:
     data_parallel = known.pop("data_parallel", 1)
     if known.pop("fsdp_enabled", False) and "fsdp_size" not in known:
         known["fsdp_size"] = ""
-    divided = [f"{WAYS[name]}{ways}" for name, ways in known.items() if ways != 1]
+    ways = [f"{WAYS[name]}{size}" for name, size in known.items()]
+    divided = [f"{WAYS[name]}{size}" for name, size in known.items() if size != 1]
     if not divided and data_parallel != 1:
         return f"DP{data_parallel}"
-    return (
-        "·".join(divided or [f"{WAYS[name]}{ways}" for name, ways in list(known.items())[:1]])
-        or None
-    )
+    return "·".join(divided or ways[:1]) or None
 
 
 def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
@@ -180,80 +181,50 @@ def _narrowed(results: pd.DataFrame) -> pd.DataFrame:
     return results[kept]
 
 
-def _table(results: pd.DataFrame) -> None:
-    known = filled(results).assign(
-        model_title=[
-            f"{FLAG} {model}" if wrong else model
-            for model, wrong in zip(results["model_title"], results["is_wrong"], strict=True)
-        ]
-    )
-    names = [name for name in SHOWN if name in known and _says_something(known[name])]
-    described = "The results with their figures, configuration and source"
-    grid(known[names], described, list(results["printed"]), computed(results))
-
-
-def _download(results: pd.DataFrame) -> None:
-    st.download_button("Download as CSV", exported(results), "perfdb-results.csv", "text/csv")
-
-
 def exported(results: pd.DataFrame) -> str:
     """CSV with the columns and the names that `perfdb export results` has."""
     rows = ({str(name): value for name, value in row.items()} for row in data.records(results))
     return csv.render(table_of(rows)).decode()
 
 
-def _says_something(column: pd.Series) -> bool:
-    """Columns in which nothing is known are left out, so that the others have room."""
-    return bool((column.notna() & (column != "")).any())
-
-
 def _bests(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> None:
-    """Show the chart with its caption. `systems`: all in the store, each with its own colour.
+    """Show the chart with its caption. `systems`: all in the store, each with its own color.
 
     `is_newest`: draw only each framework's newest release among the results with the figure.
     """
     st.subheader("By model and system")
     warn_of_others("chart", CHARTABLE)
+    first = next(iter(CHARTABLE))
     title = st.segmented_control(
-        "Figure", list(CHARTABLE), default=next(iter(CHARTABLE)), key="chart", bind="query-params"
+        "Figure", list(CHARTABLE), default=first, key="chart", bind="query-params"
     )
-    metric = CHARTABLE[title or next(iter(CHARTABLE))]
+    metric = CHARTABLE[title or first]
     known = results[results[metric.name].notna()]
-    without = len(results) - len(known)
     of_releases = newest(known) if is_newest else known
     best = best_of_each(of_releases, metric)
     if best.empty:
         st.info(f"None of these results has a figure for {metric.title} without an open error.")
         return
-    drawn = highest(best, metric)
-    sentences = (
-        _meaning(is_newest=is_newest),
-        f"The {len(drawn)} highest of {len(best)} are drawn." if len(drawn) < len(best) else "",
-        _left_out(len(known) - len(of_releases), int(of_releases["is_wrong"].sum()), without),
-        counting(
-            metric,
-            drawn["flops_convention"].astype(object).where(drawn["flops_convention"].notna(), None),
-        ),
-    )
-    st.caption(" ".join(filter(None, sentences)))
-    st.altair_chart(bars(drawn, metric, systems))
-
-
-def _meaning(*, is_newest: bool) -> str:
+    drawn = best[best[metric.name].rank(ascending=False, method="first") <= MOST_BARS]
     *some, last = PARTS.values()
-    newest_ = ", in each framework's newest release among these results" if is_newest else ""
-    bar = f"Each bar is the highest figure of a {', '.join(some)} and {last}{newest_}."
-    return f"{bar} Published figures are paler."
-
-
-def _left_out(others: int, wrong: int, without: int) -> str:
-    reasons = (
-        f"{others:,} of other releases (choose one to see it)" if others else "",
-        f"{wrong:,} with an error that the audit found" if wrong else "",
-        f"{without:,} without this figure" if without else "",
-    )
-    known = "; ".join(filter(None, reasons))
-    return f"Left out: {known}." if known else ""
+    among = ", in each framework's newest release among these results" if is_newest else ""
+    caption = [
+        f"Each bar is the highest figure of a {', '.join(some)} and {last}{among}.",
+        "Published figures are paler.",
+    ]
+    if len(drawn) < len(best):
+        caption.append(f"The {len(drawn)} highest of {len(best)} are drawn.")
+    left_out = {
+        "of other releases (choose one to see it)": len(known) - len(of_releases),
+        "with an error that the audit found": int(of_releases["is_wrong"].sum()),
+        "without this figure": len(results) - len(known),
+    }
+    if reasons := [f"{number:,} {reason}" for reason, number in left_out.items() if number]:
+        caption.append(f"Left out: {'; '.join(reasons)}.")
+    conventions = drawn["flops_convention"].astype(object)
+    caption.append(counting(metric, conventions.where(conventions.notna(), None)))
+    st.caption(" ".join(filter(None, caption)))
+    st.altair_chart(bars(drawn, metric, systems))
 
 
 def newest(results: pd.DataFrame) -> pd.DataFrame:
@@ -278,8 +249,3 @@ def best_of_each(results: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     known = results[results[metric.name].notna() & ~results["is_wrong"]]
     by = [*PARTS, *details(metric)]
     return known.sort_values(metric.name, ascending=False).drop_duplicates(by).sort_values(by)
-
-
-def highest(best: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The MOST_BARS highest figures, in their order."""
-    return best[best[metric.name].rank(ascending=False, method="first") <= MOST_BARS]

@@ -9,10 +9,10 @@ import streamlit as st
 from pydantic import ConfigDict
 from sqlalchemy import make_url
 
-from dashboards import charts, data, obstacle
+from dashboards import charts, data
 from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
-from dashboards.tables import columns, grid, printed, whole, widths_px
+from dashboards.tables import grid, printed
 from perfdb.catalog import titles
 from perfdb.compare import report
 from perfdb.compare.read import of_rows
@@ -60,7 +60,7 @@ def show() -> None:
     store = data.store()
     everything = labelled(data.runs(store), data.sources(store))
     if everything.empty:
-        command = obstacle.storing(make_url(store.address))
+        command = data.storing(make_url(store.address))
         st.info("The store holds published results only. Runs come with this command.")
         st.code(command, language="bash")
         return
@@ -72,7 +72,8 @@ def show() -> None:
     names = dict(zip(everything["run_id"], everything["run_name"], strict=True))
     run_ids = list(names)
     run_id = remembered("Run", run_ids, run_ids[0], "run", lambda run_id: titled(run_id, names))
-    _show_run(store, chosen_run(everything, run_id))
+    chosen_row = data.records(everything[everything["run_id"] == run_id])[0]
+    _show_run(store, ChosenRun.model_validate(chosen_row))
 
 
 def titled(run_id: str, names: Mapping[str, str]) -> str:
@@ -97,15 +98,14 @@ def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
     return rows.sort_values(["started_at", "id"], ascending=False, na_position="last")
 
 
-def chosen_run(runs: pd.DataFrame, run_id: str) -> ChosenRun:
-    """The run of an id."""
-    return ChosenRun.model_validate(data.records(runs[runs["run_id"] == run_id])[0])
-
-
 def _show_run(store: data.Store, run: ChosenRun) -> None:
     st.header(plain(run.run_name))
     results = data.results_of_run(store, run.run_id)
-    st.markdown(plain(f"{run.release_name} · {_case(results)}"))
+    [result, *_] = of_rows(
+        [{str(name): value for name, value in row.items()} for row in data.records(results)]
+    )
+    case = f"{report.workload(result)} · {report.configuration(result)}"
+    st.markdown(plain(f"{run.release_name} · {case}"))
     named = "Read" if run.run_id == run.run_name else f"{run.run_id}, read"
     st.caption(plain(f"{named} from {run.source}"))
     if run.error:
@@ -118,16 +118,7 @@ def _show_run(store: data.Store, run: ChosenRun) -> None:
     if run.environment:
         _environment(run.environment)
     st.subheader("Files it was read from")
-    files = data.files(store, run.run_id)
-    widths = widths_px(whole(files))
-    st.dataframe(files, hide_index=True, column_config=columns(files.columns, widths))
-
-
-def _case(results: pd.DataFrame) -> str:
-    """'Llama 3 8B · Pre-training · BF16 · 8 × DGX-H100 · … · MBS 1, TP 2': what a run is of."""
-    row = data.records(results)[0]
-    [result] = of_rows([{str(name): value for name, value in row.items()}])
-    return f"{report.workload(result)} · {report.configuration(result)}"
+    grid(data.files(store, run.run_id), "The files that the run was read from")
 
 
 def _figures(results: pd.DataFrame, audited: Findings) -> None:
@@ -160,13 +151,12 @@ def _steps(steps: pd.DataFrame) -> None:
 
 def _environment(environment: Mapping[str, object]) -> None:
     st.subheader("Machine and software")
-    single = {name: value for name, value in environment.items() if not isinstance(value, dict)}
-    rows = pd.DataFrame({"What": list(single), "Value": [text(value) for value in single.values()]})
-    st.dataframe(rows, hide_index=True)
+    single = {
+        name: text(value) for name, value in environment.items() if not isinstance(value, dict)
+    }
+    st.dataframe(pd.DataFrame(single.items(), columns=["What", "Value"]), hide_index=True)
     for name, value in environment.items():
         if isinstance(value, dict) and value:
             with st.expander(f"{plain(name.capitalize())}: {len(value)}"):
-                st.dataframe(
-                    pd.DataFrame({"What": list(value), "Value": list(value.values())}),
-                    hide_index=True,
-                )
+                rows = pd.DataFrame(value.items(), columns=["What", "Value"])
+                st.dataframe(rows, hide_index=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
@@ -36,8 +36,6 @@ class Named(Frozen):
     """An entry: what perfdb calls it, and what people read. A name is in addresses and paths."""
 
     model_config = ConfigDict(allow_inf_nan=False)
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
-    """The fields by what others call them."""
 
     name: str = Field(pattern=r"^[a-z0-9]+(?:[._-][a-z0-9]+)*$")
     title: Words
@@ -55,7 +53,7 @@ class System(Named):
     nvlink_domain: PositiveInt | None
     memory_gb: PositiveFloat | None
     gpu_memory_mib: PositiveInt | None = None
-    """What nvidia-smi reports of one GPU (memory.total). None: nobody has read it yet."""
+    """What nvidia-smi reports of one GPU (memory.total). None: not known yet."""
     source: Words
     peaks: Mapping[str, Peak]
 
@@ -157,29 +155,12 @@ def _known(family: str) -> str:
 class Model(Named):
     """An architecture: the numbers that its parameters and FLOPs follow from.
 
-    Widths are in elements; `num_query_groups` counts key/value heads; `source` says where the
+    Widths are in elements; `num_query_groups` counts key/value heads; `source` is where the
     numbers are from. `num_dense_layers` come before those with experts;
     `moe_shared_expert_ffn_hidden_size` is of all shared experts together; experts work in a space
     of `moe_latent_size` where there is one; `mtp_depth` is how many more tokens are predicted.
     The MLP of hybrids is in the layers that nothing else is in.
     """
-
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {
-        "num_hidden_layers": "num_layers",
-        "intermediate_size": "ffn_hidden_size",
-        "num_key_value_heads": "num_query_groups",
-        "hidden_act": "activation",
-        "tie_word_embeddings": "tied_embeddings",
-        "rope_theta": "rotary_base",
-        "num_local_experts": "num_experts",
-        "n_routed_experts": "num_experts",
-        "num_experts_per_tok": "moe_top_k",
-        "moe_intermediate_size": "moe_ffn_hidden_size",
-        "shared_expert_intermediate_size": "moe_shared_expert_ffn_hidden_size",
-        "first_k_dense_replace": "num_dense_layers",
-        "num_nextn_predict_layers": "mtp_depth",
-    }
-    """The words of a Hugging Face config.json."""
 
     family: Annotated[str, AfterValidator(_known)]
     source: Words

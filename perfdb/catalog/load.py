@@ -61,7 +61,7 @@ def load(
         items = parsed.content if isinstance(parsed.content, list) else None
         documents = [parsed.item(*item) for item in enumerate(items)] if items else [parsed]
         for document in documents:
-            read = yamlfile.validate(document, kind, kind.ELSEWHERE)
+            read = yamlfile.validate(document, kind)
             if isinstance(read, list):
                 problems += read
             else:

@@ -1,6 +1,6 @@
 """From the names that people write to perfdb's own: model, system, precision, task, framework.
 
-Each lookup returns a name, or a `Refusal` that says what is wrong and what to write instead.
+Each lookup returns a name, or a `Refusal` with what is wrong and what to write instead.
 """
 
 import re
@@ -84,8 +84,8 @@ def nearest_model(name: str) -> str | None:
     if catalog.named_model(name):
         return None
     shape = _numbers_and_words(name)
-    alike = [known for known in catalog.models() if _numbers_and_words(known) == shape]
-    return next(iter(get_close_matches(units.slug(name), alike, n=1, cutoff=_LIKENESS)), None)
+    same_shape = [known for known in catalog.models() if _numbers_and_words(known) == shape]
+    return next(iter(get_close_matches(units.slug(name), same_shape, n=1, cutoff=_LIKENESS)), None)
 
 
 def _numbers_and_words(name: str) -> tuple[list[str], int]:

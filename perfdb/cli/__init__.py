@@ -113,7 +113,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
         code = error.exit_code
         output.drop(sys.stdout)
         with suppress(output.OutputError, output.ReaderGoneError):
-            _told(error)
+            click.echo(f"error: {error}", err=True)
         output.drop(sys.stderr)
     sys.exit(code)
 
@@ -126,7 +126,8 @@ def _ended(group: click.Command, obj: object) -> int:
     except (output.OutputError, output.ReaderGoneError):
         raise
     except PerfdbError as error:
-        return _told(error)
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -134,23 +135,13 @@ def _ended(group: click.Command, obj: object) -> int:
         click.echo("interrupted", err=True)
         return 130
     except Exception as error:  # noqa: BLE001  the door: what arrives here is a defect of ours
-        return _defect(error)
-
-
-def _told(error: PerfdbError) -> int:
-    click.echo(f"error: {error}", err=True)
-    return error.exit_code
-
-
-def _defect(error: Exception) -> int:
-    """Keep the traceback in a file and say where it is."""
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="perfdb-defect-", suffix=".txt", delete=False
-    ) as file:
-        traceback.print_exception(error, file=file)
-    click.echo(
-        f"defect: {type(error).__name__}: {error}\nThis is a fault of perfdb {__version__}, not "
-        f"yours. Please report it with {Path(file.name)}",
-        err=True,
-    )
-    return 3
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="perfdb-defect-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exception(error, file=file)
+        click.echo(
+            f"defect: {type(error).__name__}: {error}\nThis is a fault of perfdb {__version__}, "
+            f"not yours. Please report it with {Path(file.name)}",
+            err=True,
+        )
+        return 3

@@ -1,7 +1,7 @@
 """`perfdb audit`: find numbers that cannot be true, in the store and in documents."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,9 +9,7 @@ import click
 from perfdb import catalog
 from perfdb.audit import check, report, review
 from perfdb.audit import documents as worked_examples
-from perfdb.audit.check import RULES, Elsewhere
 from perfdb.cli import gates, options
-from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare.read import release_ids
 from perfdb.db.session import DEFAULT_URL, reading_current, store_url
 from perfdb.errors import InputError
@@ -26,7 +24,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT]...", type=FILE)
 @options.db_option
 @options.only_options("release", "system")
-@gates.severity_option(NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
+@gates.severity_option(options.NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
 @options.format_option(["table", "json", "markdown", "sarif"], "How to print them.")
 @options.json_format_option
 @gates.acknowledged_option
@@ -41,9 +39,8 @@ def audit(
     accepts are shown as explained and close no gate.
     """
     release, system = words["release"], words["system"]
-    known = review.accepted(reviewed)
-    named = _texts(documents)
-    (results, elsewhere), pages = _stored(words["db"], release, needed=not documents)
+    known, named = review.accepted(reviewed), _texts(documents)
+    results, elsewhere, pages = _stored(words["db"], release, needed=not documents)
     texts = named if system else pages | named
     of_documents = [it for path, text in texts.items() for it in worked_examples.check(path, text)]
     ordered = report.ordered([*check.audit(results, elsewhere), *of_documents])
@@ -57,7 +54,7 @@ def audit(
         problems = (*review.unused(findings, entries), *problems)
     for problem in problems:
         click.echo(f"note: {problem}", err=True)
-    PRINTERS[style](findings)
+    _print(findings, style)
     if style in ("table", "markdown"):
         count = sum(system in (None, it.system) for it in results)
         click.echo(f"{_summary(findings, count, documents)}.", err=style == "markdown")
@@ -66,17 +63,17 @@ def audit(
 
 def _stored(
     db: str | None, release: str | None, *, needed: bool
-) -> tuple[tuple[Sequence[Result], Elsewhere], dict[str, str]]:
-    """The results to audit, and the text of their pages, by path.
+) -> tuple[Sequence[Result], check.Elsewhere, dict[str, str]]:
+    """The results to audit, the same on other pages, and the text of their pages, by path.
 
-    None where documents are all there is, and no store was named.
+    Nothing where documents are all there is, and no store was named.
     """
     named = db or release or os.environ.get("PERFDB_URL")
     if not (needed or named or Path(DEFAULT_URL.removeprefix("sqlite:///")).is_file()):
-        return ((), {}), {}
+        return (), {}, {}
     with reading_current(store_url(db)) as connection:
-        stored = check.stored(connection, release_ids(connection, release))
-        return stored, check.pages(connection, stored[0])
+        results, elsewhere = check.stored(connection, release_ids(connection, release))
+        return results, elsewhere, check.pages(connection, results)
 
 
 def _texts(documents: Sequence[Path]) -> dict[str, str]:
@@ -88,51 +85,44 @@ def _texts(documents: Sequence[Path]) -> dict[str, str]:
     return {where: content.decode(errors="replace") for where, content in contents.items()}
 
 
-def _print_table(findings: Sequence[Finding]) -> None:
-    if findings:
-        # What many short runs have in common is printed once; each line of a page is named.
-        same = grouped(findings, lambda it: (_words(it), it.source_line and report.place(it)))
+def _print(findings: Sequence[Finding], style: str) -> None:
+    if style == "json":
+        options.print_json(report.objects(findings))
+    elif style == "markdown":
+        click.echo(report.markdown(findings))
+    elif style == "sarif":
+        rules = {name: rule.meaning for name, rule in check.RULES.items()}
+        rules[worked_examples.NAME] = worked_examples.MEANING
+        options.print_json(report.sarif(findings, rules))
+    elif findings:
         columns = ("Severity", "Rule", "Result", "Finding", "Source")
-        print_table("Findings", columns, map(_row, same.values()))
+        options.print_table("Findings", columns, _rows(findings))
 
 
-def _row(same: Sequence[Finding]) -> tuple[str, ...]:
-    first, more = report.place(same[0]), len(same) - 1
-    return *_words(same[0]), f"{first}\nand {more:,} more" if more else first
+def _rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+    """What many short runs have in common is printed once; each line of a page is named."""
 
+    def words(it: Finding) -> tuple[str, ...]:
+        return it.kind, it.rule, report.subject(it), report.sentence(it) + "\n"
 
-def _words(it: Finding) -> tuple[str, ...]:
-    severity = "explained" if it.acknowledged else it.severity.value
-    return severity, it.rule, report.subject(it), report.sentence(it) + "\n"
+    same = grouped(findings, lambda it: (words(it), it.source_line and report.place(it)))
+    rows = []
+    for group in same.values():
+        place, more = report.place(group[0]), len(group) - 1
+        rows.append((*words(group[0]), f"{place}\nand {more:,} more" if more else place))
+    return rows
 
 
 def _summary(findings: Sequence[Finding], results: int, documents: Sequence[Path]) -> str:
     """How many findings there are: in results, in worked examples of pages, and in documents."""
     paths = set(map(str, documents))
     of_texts = [it for it in findings if it.rule == worked_examples.NAME]
+    of_results = [it for it in findings if it.rule != worked_examples.NAME]
     of_pages = [it for it in of_texts if it.source not in paths]
-    parts = []
-    if results or not documents:
-        of_results = [it for it in findings if it.rule != worked_examples.NAME]
-        parts.append((of_results, counted(results, "result")))
-    if of_pages:
-        parts.append((of_pages, "worked examples of pages"))
+    parts = [(of_results, counted(results, "result"))] if results or not documents else []
+    parts += [(of_pages, "worked examples of pages")] if of_pages else []
     if documents:
         of_named = [it for it in of_texts if it.source in paths]
         parts.append((of_named, counted(len(documents), "document")))
     texts = [f"{report.counts(some) or 'nothing found'} in {what}" for some, what in parts]
     return "; ".join([texts[0].capitalize(), *texts[1:]])
-
-
-def _meanings() -> dict[str, str]:
-    rules = {name: rule.meaning for name, rule in RULES.items()}
-    return rules | {worked_examples.NAME: worked_examples.MEANING}
-
-
-PRINTERS: Mapping[str, Callable[[Sequence[Finding]], None]] = {
-    "table": _print_table,
-    "json": lambda findings: print_json(report.objects(findings)),
-    "markdown": lambda findings: click.echo(report.markdown(findings)),
-    "sarif": lambda findings: print_json(report.sarif(findings, _meanings())),
-}
-"""How each format is written."""

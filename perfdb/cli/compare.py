@@ -7,20 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import (
-    Comparison,
-    Match,
-    Side,
-    Verdict,
-    both_named,
-    comparison,
-    marked,
-    metric_for,
-    read,
-    report,
-    together,
-)
-from perfdb.compare.match import nearest_text
+from perfdb.compare import Comparison, Match, Side, Verdict, marked, match, read, releases, report
 from perfdb.compare.output import document
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
@@ -58,15 +45,15 @@ def compare(
     asked = Only(**only)
     with reading_current(store_url(db)) as connection:
         wrong = gates.unaccepted(connection, reviewed, judge_all)
-        for pair in both_named(a, b, read.known_releases(connection), asked.framework):
+        for pair in releases.both_named(a, b, read.known_releases(connection), asked.framework):
             of_a, of_b = (marked(read.results_of(connection, it, asked), wrong) for it in pair)
-            compared.append((pair[0].name, pair[1].name, comparison(of_a, of_b, metric)))
+            compared.append((pair[0].name, pair[1].name, match.comparison(of_a, of_b, metric)))
     for name_a, name_b, found in compared:
         if not found.matched:
             click.echo(report.why_nothing(name_a, name_b, found, asked), err=as_json)
         if not as_json:
             _print(name_a, name_b, found, metric)
-    whole = together([found for _, _, found in compared])
+    whole = match.together([found for _, _, found in compared])
     if as_json:
         options.print_json(document(whole))
     elif len(compared) > 1:
@@ -74,7 +61,7 @@ def compare(
     gates.print_not_judged(len(whole.matched) - len(whole.judged), err=as_json)
     _warn_of_containers(whole)
     failed = len(whole.failed)
-    unknown = sum(match.judgement.verdict is Verdict.UNKNOWN for match in whole.matched)
+    unknown = sum(it.judgement.verdict is Verdict.UNKNOWN for it in whole.matched)
     options.warn_of_ungated(failed, unknown, gate)
     closing = {
         "slower": bool(whole.slower(least)),
@@ -86,7 +73,7 @@ def compare(
 
 def _warn_of_containers(whole: Comparison) -> None:
     """Warn of releases whose containers are not distinguished, though one may be the slower."""
-    sides = [side for match in whole.matched for side in (match.a, match.b)]
+    sides = [side for it in whole.matched for side in (it.a, it.b)]
     pooled = [side.shown for side in sides if len(side.containers) > 1]
     for it in {(it.framework, it.release): it for it in pooled}.values():
         name = Release(framework=it.framework, version=it.release).name
@@ -121,7 +108,7 @@ def _row(it: Match) -> tuple[str, ...]:
 
 
 def _unmatched(side: Side, asked: str | None, others: Sequence[Side]) -> tuple[str, ...]:
-    metric, it = METRICS[metric_for([side], [side], asked)], side.shown
-    notes = report.remark_of(side), nearest_text(side, others)
+    metric, it = METRICS[match.metric_for([side], [side], asked)], side.shown
+    notes = report.remark_of(side), match.nearest_text(side, others)
     case = options.cell(report.workload(it), report.configuration(it), *notes)
     return case, metric.title, report.figure(it, metric.name)

@@ -187,17 +187,12 @@ def print_names(
     """
     from rich.console import Console
 
-    console, known, lacking = _console(), list(rows), 0
-    endless = Console(width=10_000, height=1)
-    table = _table(columns, known)
-    while (
-        console.is_terminal
-        and lacking < len(spare)
-        and endless.measure(table).maximum > console.width
-    ):
-        lacking += 1
+    console, endless, known = _console(), Console(width=10_000, height=1), list(rows)
+    for lacking in range(len(spare) + 1):
         kept = [at for at, column in enumerate(columns) if column not in spare[:lacking]]
         table = _table([columns[at] for at in kept], ([row[at] for at in kept] for row in known))
+        if not console.is_terminal or endless.measure(table).maximum <= console.width:
+            break
     table.columns[0].no_wrap = True
     console.print(title, style="italic")
     console.print(table)
@@ -216,11 +211,9 @@ def _console(most_columns: int = PIPE_WIDTH) -> "Console":
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*[text(cell) for cell in row])
+        table.add_row(*map(text, row))
     return table

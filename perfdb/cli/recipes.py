@@ -1,6 +1,5 @@
 """`perfdb recipes`: list, show and validate recipes; print their JSON Schema."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,35 +41,28 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> None:
     """
     files = _load(paths)
     if as_json:
-        print_json([_listed(file) for file in files])
+        print_json(
+            [
+                {
+                    "name": file.recipe.name,
+                    "path": str(file.path),
+                    "description": file.recipe.description,
+                    "cases": [point.name for point in file.points],
+                }
+                for file in files
+            ]
+        )
         return
-    columns = ("Recipe", "Framework", "Model", "Systems", "GPUs", "Cases", "Description")
-    print_table(counted(len(files), "recipe"), columns, map(_row, files))
-
-
-def _listed(file: "RecipeFile") -> dict[str, object]:
-    return {
-        "name": file.recipe.name,
-        "path": str(file.path),
-        "description": file.recipe.description,
-        "cases": [point.name for point in file.points],
-    }
-
-
-def _row(file: "RecipeFile") -> tuple[object, ...]:
-    def joined(values: Iterable[object]) -> str:
-        return ", ".join(dict.fromkeys(map(str, values)))
-
-    cases, recipe = [point.case for point in file.points], file.recipe
-    return (
-        recipe.name,
-        joined(case.framework for case in cases),
-        joined(case.model for case in cases),
-        joined(case.system for case in cases),
-        joined(case.num_gpus for case in cases),
-        len(cases),
-        recipe.description,
-    )
+    fields = {"Framework": "framework", "Model": "model", "Systems": "system", "GPUs": "num_gpus"}
+    rows = []
+    for file in files:
+        cases = [point.case for point in file.points]
+        varied = (dict.fromkeys(str(getattr(it, name)) for it in cases) for name in fields.values())
+        rows.append(
+            (file.recipe.name, *map(", ".join, varied), len(cases), file.recipe.description)
+        )
+    columns = ("Recipe", *fields, "Cases", "Description")
+    print_table(counted(len(files), "recipe"), columns, rows)
 
 
 @recipes.command()

@@ -7,7 +7,7 @@ from typing import Literal
 from perfdb.catalog.entries import Model
 
 LoraCount = Literal["frozen", "share", "full"]
-"""How LoRA is counted; `perfdb.flops.lora.flops` says what each means."""
+"""How LoRA is counted; `perfdb.flops.lora.flops` explains each."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import PreformattedString
+from bs4.element import PageElement, PreformattedString
 
 from perfdb.pages.base import Cell, Grid, Line, Page, Row, Unread, without_marks
 
@@ -88,7 +88,7 @@ def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
     label and a text.
     """
     tree = BeautifulSoup(text + "\n", "html.parser")
-    nodes = list(tree.descendants)
+    nodes = _nodes(tree)
     for node in nodes:
         if isinstance(node, PreformattedString) or (isinstance(node, Tag) and _is_silent(node)):
             node.extract()
@@ -101,6 +101,20 @@ def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
             mark = re.sub(r"[\[\]\s]", "", label.extract().get_text())
             footnotes[mark] = " ".join(holder.extract().get_text().replace(_BREAK, " ").split())
     return tree, footnotes
+
+
+def _nodes(tree: Tag) -> list[PageElement]:
+    """Every node of a tree; what is too deep for a page is taken out."""
+    found: list[PageElement] = []
+    level = list(tree.contents)
+    for depth in range(_DEEPEST):
+        found += level
+        tags = [one for one in level if isinstance(one, Tag)]
+        if depth == _DEEPEST - 1:
+            for tag in tags:
+                tag.clear()
+        level = [node for tag in tags for node in tag.contents]
+    return found
 
 
 def _is_silent(tag: Tag) -> bool:
@@ -116,14 +130,11 @@ def _rewrite(tag: Tag) -> None:
     is_mark = tag.name == "sup" or tag.get("role") == "doc-noteref"
     if is_mark or "footnote-reference" in _classes(tag):
         mark = re.sub(r"[\[\]\s]", "", tag.get_text())[:40]
-        tag.insert_before(f"[^{mark}]" if mark else "")
-        tag.extract()
+        tag.string = f"[^{mark}]" if mark else ""
     elif tag.name in ("s", "del", "strike", "sub"):
         tag.insert(0, "~~")
         tag.append("~~")
-    elif tag.name == "br":
-        tag.insert_before(_BREAK)
-    elif tag.name in ("p", "div", "li"):
+    elif tag.name in ("br", "p", "div", "li"):
         tag.insert(0, _BREAK)
 
 

@@ -16,7 +16,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from perfdb.pages import html
 from perfdb.pages.base import CUT_OFF, Cell, Page, Row, Unread, html_table
 
-_COMMENT = re.compile(r"<!--.*?-->|\{/\*.*?\*/\}", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->|\{/\*(?:(?!\{/\*).)*?\*/\}", re.DOTALL)
 _PLAIN = re.compile(r"[^\\`*_~\[\]<>&!]*")
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*")
@@ -31,6 +31,7 @@ _BOXES: Final = ("tab-set", "tab-item", "dropdown")
 _NOTES: Final = frozenset({"note", "tip", "info", "warning", "caution", "important", "hint"})
 """Directives of which the title states nothing on a table."""
 _TABLES: Final = ("list-table", "csv-table", "table", "eval-rst")
+_MOST_BOXES: Final = 100
 _MKDOCS_TAB = re.compile(r"\s*===[!+]* +[\"']")
 _NO_LABEL: Final = ("the tab is not read: its label is not known", "put its tables below headings")
 _NOT_INLINE = re.compile(
@@ -132,7 +133,7 @@ class _Scanner:
             fence[0] != ":" and name not in _BOXES and (name or label or not ends)
         ):
             self._code(fence, name)
-        elif name or label:
+        elif (name or label) and len(self.open) < _MOST_BOXES:
             self.open.append(fence)
             label = "" if name in _NOTES else escape(label)
             self._put(f'<div class="box" data-label="{label}">')

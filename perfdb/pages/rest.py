@@ -19,7 +19,8 @@ _MOST_CORNERS: Final = 20_000
 _SETTINGS: Final[dict[str, Any]] = {
     "report_level": 2, "halt_level": 5, "warning_stream": "", "doctitle_xform": False,
     "docinfo_xform": False, "file_insertion_enabled": False, "raw_enabled": False,
-    "_disable_config": True, "line_length_limit": 1 << 20, "initial_header_level": 1,
+    "_disable_config": True, "traceback": True, "line_length_limit": 1 << 20,
+    "initial_header_level": 1,
 }  # fmt: skip
 
 

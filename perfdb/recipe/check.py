@@ -1,9 +1,9 @@
 """What makes a case impossible: every rule a layout must keep, and what to do. Pure.
 
-A rule yields a violation for each thing wrong; the rules are independent, so all are found at once.
+A rule has a check for each thing that may be wrong; they are independent: all are found at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf, lcm
 
@@ -42,14 +42,16 @@ class CaseLayout:
     global_batch: int
 
 
-Violations = Iterator[Violation]
+Checks = Iterable[tuple[object, str, str, str]]
+"""Whether a rule is broken; then the field, the message and the remedy."""
 
 
 def faults(settings: CaseSettings) -> list[Violation]:
     """What a case lacks or, if that is nothing, the rules that its layout breaks."""
-    if lacking := [*_missing(settings)]:
+    lacking = [Violation(*what) for is_wrong, *what in _missing(settings) if is_wrong]
+    if lacking:
         return lacking
-    layout = CaseLayout(
+    it = CaseLayout(
         settings=settings,
         model=catalog.model(settings.model or ""),
         gpus=settings.num_gpus or 0,
@@ -61,201 +63,174 @@ def faults(settings: CaseSettings) -> list[Violation]:
         data=data_parallel(settings),
         global_batch=global_batch_size(settings),
     )
-    return [violation for rule in RULES for violation in rule(layout)]
+    return [Violation(*what) for rule in RULES for is_wrong, *what in rule(it) if is_wrong]
 
 
-def _missing(settings: CaseSettings) -> Violations:
+def _missing(settings: CaseSettings) -> Checks:
     """The fields that every case needs and this one lacks, or has twice."""
-    for field in REQUIRED:
-        if not getattr(settings, field):
-            yield Violation(field, "is required and missing", "add it")
-    if settings.global_batch_size and settings.global_batch_size_per_gpu:
-        yield Violation("global_batch_size_per_gpu", "given beside global_batch_size", "keep one")
-    if not (settings.global_batch_size or settings.global_batch_size_per_gpu):
-        remedy = "give global_batch_size or global_batch_size_per_gpu"
-        yield Violation("global_batch_size", "is required and missing", remedy)
-    if (total := global_batch_size(settings)) > MOST:
-        message = f"{settings.num_gpus} GPUs make a GBS of {total}"
-        yield Violation("global_batch_size_per_gpu", message, f"make it {MOST} at most")
-    if not (settings.micro_batch_size or settings.local_batch_size):
-        yield Violation("micro_batch_size", "is required and missing", "add it")
+    total, per_gpu = settings.global_batch_size, settings.global_batch_size_per_gpu
+    product = global_batch_size(settings)
+    lacks, add = "is required and missing", "add it"
+    return (
+        *((not getattr(settings, field), field, lacks, add) for field in REQUIRED),
+        (total and per_gpu, "global_batch_size_per_gpu", "given beside global_batch_size",
+         "keep one"),
+        (not (total or per_gpu), "global_batch_size", lacks,
+         "give global_batch_size or global_batch_size_per_gpu"),
+        (product > MOST, "global_batch_size_per_gpu",
+         f"{settings.num_gpus} GPUs make a GBS of {product}", f"make it {MOST} at most"),
+        (not (settings.micro_batch_size or settings.local_batch_size), "micro_batch_size", lacks,
+         add),
+    )  # fmt: skip
 
 
-def _world(it: CaseLayout) -> Violations:
-    product = it.tensor * it.pipeline * it.context
+def _world(it: CaseLayout) -> Checks:
+    """A copy of the model divides the GPUs, and these fill nodes."""
+    product, gpus = it.tensor * it.pipeline * it.context, it.gpus
     shape = f"TP {it.tensor} × PP {it.pipeline} × CP {it.context} = {product}"
-    if it.gpus < product:
-        message = f"{shape} needs at least {product} GPUs, not {it.gpus}"
-        yield Violation("num_gpus", message, f"use {product} GPUs, or a smaller layout")
-    elif it.gpus % product:
-        remedy = f"use a multiple of {product} GPUs, or a smaller layout"
-        yield Violation("num_gpus", f"{shape} does not divide {it.gpus} GPUs", remedy)
+    per_node = {name: catalog.system(name).gpus_per_node or gpus for name in it.settings.systems}
+    return (
+        (gpus < product, "num_gpus", f"{shape} needs at least {product} GPUs, not {gpus}",
+         f"use {product} GPUs, or a smaller layout"),
+        (gpus > product and gpus % product, "num_gpus",
+         f"{shape} does not divide {gpus} GPUs",
+         f"use a multiple of {product} GPUs, or a smaller layout"),
+        *((gpus > each and gpus % each, "num_gpus",
+           f"{gpus} GPUs are not whole nodes of {name}, which has {each} each",
+           f"use a multiple of {each}") for name, each in per_node.items()),
+    )  # fmt: skip
 
 
-def _nodes(it: CaseLayout) -> Violations:
-    for name in it.settings.systems:
-        per_node = catalog.system(name).gpus_per_node
-        if per_node and it.gpus > per_node and it.gpus % per_node:
-            message = f"{it.gpus} GPUs are not whole nodes of {name}, which has {per_node} each"
-            yield Violation("num_gpus", message, f"use a multiple of {per_node}")
-
-
-def _batch(it: CaseLayout) -> Violations:
-    local = it.settings.local_batch_size
+def _batch(it: CaseLayout) -> Checks:
+    """The gradient accumulation is whole, and FSDP divides the replicas."""
+    local, fsdp = it.settings.local_batch_size, it.settings.fsdp_size
     field, name = ("local_batch_size", "LBS") if local else ("micro_batch_size", "MBS")
     size = local or it.settings.micro_batch_size or 1
-    if it.data and it.global_batch % (size * it.data):
-        yield Violation(
-            field,
-            f"{name} {size} × DP {it.data} does not divide GBS {it.global_batch}: the "
-            "gradient accumulation would not be whole",
-            f"make GBS a multiple of {size * it.data}",
-        )
+    passes, replicas = size * it.data, it.data * it.context
+    return (
+        (passes and it.global_batch % passes, field,
+         f"{name} {size} × DP {it.data} does not divide GBS {it.global_batch}: the "
+         "gradient accumulation would not be whole", f"make GBS a multiple of {passes}"),
+        (fsdp and replicas % fsdp, "fsdp_size",
+         f"FSDP {fsdp} does not divide DP × CP = {replicas}", "choose a divisor"),
+    )  # fmt: skip
 
 
-def _pipeline(it: CaseLayout) -> Violations:
-    layers, field = it.model.num_layers, "virtual_pipeline"
-    if it.virtual > 1 and it.pipeline == 1:
-        remedy = "set pipeline_parallel, or remove virtual_pipeline"
-        yield Violation(field, f"VP {it.virtual} needs a pipeline, and PP is 1", remedy)
-    elif layers % (it.pipeline * it.virtual):
-        yield Violation(
-            field if it.virtual > 1 else "pipeline_parallel",
-            f"PP {it.pipeline} × VP {it.virtual} does not divide the {layers} layers of "
-            f"{it.model.name}",
-            f"choose PP × VP among the divisors of {layers}",
-        )
+def _pipeline(it: CaseLayout) -> Checks:
+    """Stages divide the layers, and micro-batches fill the interleaved schedule.
 
-
-def _interleaving(it: CaseLayout) -> Violations:
-    """The interleaved schedule's own needs, as Megatron-LM's arguments.py states them.
-
-    Batched messages with two stages, measured with megatron-core 0.16.1: no error, and a gradient
-    norm of 3.78 instead of 0.95. The neighbors on both sides are one rank, and messages mix up.
+    Megatron-LM's arguments.py states what the schedule needs. Batched messages with two stages,
+    measured with megatron-core 0.16.1: no error, and a gradient norm of 3.78 instead of 0.95. The
+    neighbors on both sides are one rank, and messages mix up.
     """
-    if it.virtual == 1 or it.pipeline == 1:
-        return
-    if it.settings.options.get("batch_p2p_comm") is True and it.pipeline == 2:
-        message = "batch_p2p_comm with VP and PP 2 trains with wrong gradients, silently"
-        yield Violation("options", message, "remove batch_p2p_comm, or use PP above 2")
+    layers, stages, virtual = it.model.num_layers, it.pipeline, it.virtual
+    is_interleaved = virtual > 1 and stages > 1
     micro = it.data * (it.settings.micro_batch_size or 1)
-    if it.data and (it.global_batch // micro) % it.pipeline:
-        yield Violation(
-            "global_batch_size",
-            f"{it.global_batch // micro} micro-batches are not a multiple of PP {it.pipeline}, "
-            "which the interleaved schedule needs",
-            f"make GBS a multiple of {micro * it.pipeline}",
-        )
+    num_micro = it.global_batch // max(micro, 1)
+    batched = it.settings.options.get("batch_p2p_comm") is True
+    return (
+        (virtual > 1 and stages == 1, "virtual_pipeline",
+         f"VP {virtual} needs a pipeline, and PP is 1",
+         "set pipeline_parallel, or remove virtual_pipeline"),
+        ((is_interleaved or virtual == 1) and layers % (stages * virtual),
+         "virtual_pipeline" if virtual > 1 else "pipeline_parallel",
+         f"PP {stages} × VP {virtual} does not divide the {layers} layers of {it.model.name}",
+         f"choose PP × VP among the divisors of {layers}"),
+        (is_interleaved and batched and stages == 2, "options",
+         "batch_p2p_comm with VP and PP 2 trains with wrong gradients, silently",
+         "remove batch_p2p_comm, or use PP above 2"),
+        (is_interleaved and micro and num_micro % stages, "global_batch_size",
+         f"{num_micro} micro-batches are not a multiple of PP {stages}, which the interleaved "
+         "schedule needs", f"make GBS a multiple of {micro * stages}"),
+    )  # fmt: skip
 
 
-def _tensor(it: CaseLayout) -> Violations:
-    model, size, field = it.model, it.tensor, "tensor_parallel"
+def _tensor(it: CaseLayout) -> Checks:
+    """TP divides what it cuts, and the sequence is cut into whole pieces."""
+    model, size, settings = it.model, it.tensor, it.settings
     shared = model.moe_shared_expert_ffn_hidden_size or 0
-    for what, count in (
-        (f"{model.num_attention_heads} attention heads", model.num_attention_heads),
-        (f"FFN width {model.ffn_hidden_size}", model.ffn_hidden_size),
-        (f"shared expert width {shared}", shared),
-        (f"vocabulary of {model.vocab_size}", model.vocab_size or size),
-    ):
-        if count % size:
-            remedy = f"choose TP among the divisors of {count}"
-            yield Violation(field, f"TP {size} does not divide the {what} of {model.name}", remedy)
-    groups = model.num_query_groups
-    if groups % size and size % groups:
-        remedy = f"choose TP among the divisors or multiples of {groups}"
-        message = f"TP {size} and the {groups} query groups of {model.name} do not divide"
-        yield Violation(field, message, remedy)
-
-
-def _sequence(it: CaseLayout) -> Violations:
-    length, split = it.settings.sequence_length or 0, it.settings.sequence_parallel
-    if split and it.tensor == 1:
-        remedy = "set tensor_parallel, or remove sequence_parallel"
-        yield Violation("sequence_parallel", "SP splits over TP, and TP is 1", remedy)
+    cut = {
+        f"{model.num_attention_heads} attention heads": model.num_attention_heads,
+        f"FFN width {model.ffn_hidden_size}": model.ffn_hidden_size,
+        f"shared expert width {shared}": shared,
+        f"vocabulary of {model.vocab_size}": model.vocab_size or size,
+    }
+    groups, length = model.num_query_groups, settings.sequence_length or 0
     pieces = 2 * it.context if it.context > 1 else 1
-    if split:
-        pieces = lcm(pieces, it.context * it.tensor)
-    if length % pieces:
-        message = f"{length} tokens cannot be cut into {pieces} pieces"
-        yield Violation(
-            "sequence_length",
-            f"{message} (2 × CP, and CP × TP with SP)",
-            f"use a multiple of {pieces}",
-        )
+    if settings.sequence_parallel:
+        pieces = lcm(pieces, it.context * size)
+    return (
+        *((count % size, "tensor_parallel", f"TP {size} does not divide the {what} of {model.name}",
+           f"choose TP among the divisors of {count}") for what, count in cut.items()),
+        (groups % size and size % groups, "tensor_parallel",
+         f"TP {size} and the {groups} query groups of {model.name} do not divide",
+         f"choose TP among the divisors or multiples of {groups}"),
+        (settings.sequence_parallel and size == 1, "sequence_parallel",
+         "SP splits over TP, and TP is 1", "set tensor_parallel, or remove sequence_parallel"),
+        (length % pieces, "sequence_length",
+         f"{length} tokens cannot be cut into {pieces} pieces (2 × CP, and CP × TP with SP)",
+         f"use a multiple of {pieces}"),
+    )  # fmt: skip
 
 
-def _experts(it: CaseLayout) -> Violations:
+def _experts(it: CaseLayout) -> Checks:
     """Experts divide over ranks. Megatron-Core's MoE layer refuses TP without SP in training.
 
     It marks expert weights as such only with EP > 1, else it reduces and broadcasts them like
     dense ones. Measured with 0.16.1: wrong gradients (TP 2, ETP 1), or wrong weights from the
     start (TP 1, ETP 2), without an error.
     """
-    model, settings, field = it.model, it.settings, "expert_tensor_parallel"
-    size, own, experts = it.expert, settings.expert_tensor_parallel, it.model.num_experts
+    model, size, experts = it.model, it.expert, it.model.num_experts
+    own, etp = it.settings.expert_tensor_parallel, "expert_tensor_parallel"
     if not experts:
-        for name, is_set in (("expert_parallel", size > 1), (field, own)):
-            if is_set:
-                yield Violation(name, f"{model.name} has no experts", f"remove {name}")
-        return
-    if experts % size:
-        message = f"EP {size} does not divide the {experts} experts of {model.name}"
-        yield Violation("expert_parallel", message, f"choose EP among the divisors of {experts}")
-    width, tensor = model.moe_ffn_hidden_size or 0, own or it.tensor
-    if width % tensor:
-        message = f"ETP {tensor} does not divide the expert FFN width {width} of {model.name}"
-        yield Violation(field, message, f"choose ETP among the divisors of {width}")
-    if size == 1 and tensor != it.tensor:
-        message = f"ETP {own} with TP {it.tensor} and EP 1 trains wrongly, silently"
-        yield Violation(field, message, "use EP above 1, or make ETP equal to TP")
-
-
-def _experts_in_megatron_core(it: CaseLayout) -> Violations:
-    if not it.model.num_experts or it.settings.framework != "megatron-core":
-        return
-    tensor = it.settings.expert_tensor_parallel or it.tensor
-    product = it.expert * tensor * it.pipeline
-    if it.gpus % product:
-        yield Violation(
-            "expert_parallel",
-            f"EP {it.expert} × ETP {tensor} × PP {it.pipeline} = {product} "
-            f"does not divide {it.gpus} GPUs",
-            "use a smaller EP, or set expert_tensor_parallel to 1",
+        lacks = f"{model.name} has no experts"
+        return (
+            (size > 1, "expert_parallel", lacks, "remove expert_parallel"),
+            (own, etp, lacks, f"remove {etp}"),
         )
-    if it.tensor > 1 and not it.settings.sequence_parallel:
-        message = "experts with TP need sequence parallelism"
-        yield Violation("sequence_parallel", message, "set sequence_parallel: true")
+    tensor, width = own or it.tensor, model.moe_ffn_hidden_size or 0
+    is_core, product = it.settings.framework == "megatron-core", size * tensor * it.pipeline
+    return (
+        (experts % size, "expert_parallel",
+         f"EP {size} does not divide the {experts} experts of {model.name}",
+         f"choose EP among the divisors of {experts}"),
+        (width % tensor, etp,
+         f"ETP {tensor} does not divide the expert FFN width {width} of {model.name}",
+         f"choose ETP among the divisors of {width}"),
+        (is_core and it.gpus % product, "expert_parallel",
+         f"EP {size} × ETP {tensor} × PP {it.pipeline} = {product} does not divide {it.gpus} GPUs",
+         "use a smaller EP, or set expert_tensor_parallel to 1"),
+        (size == 1 and tensor != it.tensor, etp,
+         f"ETP {own} with TP {it.tensor} and EP 1 trains wrongly, silently",
+         "use EP above 1, or make ETP equal to TP"),
+        (is_core and it.tensor > 1 and not it.settings.sequence_parallel, "sequence_parallel",
+         "experts with TP need sequence parallelism", "set sequence_parallel: true"),
+    )  # fmt: skip
 
 
-def _precision(it: CaseLayout) -> Violations:
+def _precision(it: CaseLayout) -> Checks:
     """A system has the units of a precision; of one without peaks it is not known."""
     precisions = catalog.precisions()
     wanted = precisions[it.settings.precision or ""]
     for system in map(catalog.system, it.settings.systems):
-        if system.peaks and not wanted.is_of(system.peaks):
-            others = [one.name for one in precisions.values() if one.is_of(system.peaks)]
-            message = f"{system.name} has no {wanted.title}"
-            yield Violation("precision", message, f"use one of {', '.join(others)}")
+        others = ", ".join(one.name for one in precisions.values() if one.is_of(system.peaks))
+        is_lacking = system.peaks and not wanted.is_of(system.peaks)
+        message = f"{system.name} has no {wanted.title}"
+        yield is_lacking, "precision", message, f"use one of {others}"
 
 
-def _fsdp(it: CaseLayout) -> Violations:
-    size = it.settings.fsdp_size
-    if size and it.data * it.context % size:
-        message = f"FSDP {size} does not divide DP × CP = {it.data * it.context}"
-        yield Violation("fsdp_size", message, "choose a divisor")
-
-
-def _options(it: CaseLayout) -> Violations:
+def _options(it: CaseLayout) -> Checks:
     framework = it.settings.framework or ""
     known = OPTIONS[framework]
     for name, value in it.settings.options.items():
         if name not in known:
             remedy = suggestion(name, known) if known else "it has none"
-            yield Violation("options", f"no option {name!r} of {framework}", remedy)
-        elif not _is_chosen(value, known[name]):
-            choices = ", ".join(str(choice).lower() for choice in known[name])
-            expected = choices or "a number above 0, such as 1.0e-3"
-            yield Violation("options", f"{name} cannot be {value!r}", f"use {expected}")
+            yield True, "options", f"no option {name!r} of {framework}", remedy
+            continue
+        choices = ", ".join(str(choice).lower() for choice in known[name])
+        expected = f"use {choices or 'a number above 0, such as 1.0e-3'}"
+        is_wrong = not _is_chosen(value, known[name])
+        yield is_wrong, "options", f"{name} cannot be {value!r}", expected
 
 
 def _is_chosen(value: Scalar, choices: tuple[object, ...]) -> bool:
@@ -268,7 +243,6 @@ def _is_chosen(value: Scalar, choices: tuple[object, ...]) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf
 
 
-RULES: tuple[Callable[[CaseLayout], Violations], ...] = (
-    _world, _nodes, _batch, _pipeline, _interleaving, _tensor, _sequence, _experts,
-    _experts_in_megatron_core, _precision, _fsdp, _options,
+RULES: tuple[Callable[[CaseLayout], Checks], ...] = (
+    _world, _batch, _pipeline, _tensor, _experts, _precision, _options,
 )  # fmt: skip

@@ -15,7 +15,7 @@ CASE_FIELDS = CaseSettings.model_fields.keys() & Case.model_fields.keys()
 
 @dataclass(frozen=True)
 class Draft:
-    """The settings of one case, whose layout is not checked yet, and where each was written."""
+    """The settings of one case before its layout is checked, and where each was written."""
 
     label: str
     settings: CaseSettings

@@ -72,8 +72,8 @@ def _files(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Path]:
 def _read(path: Path) -> RecipeFile | list[Diagnostic]:
     """The recipe of a file, or its problems by their line.
 
-    Rules for layouts apply only where every field and value is right: of a wrong one nobody knows
-    what it was to say.
+    Layouts are checked once every field and value is right: what a wrong one was meant to be is
+    unknown.
     """
     try:
         text = path.read_bytes().decode()

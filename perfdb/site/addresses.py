@@ -35,8 +35,6 @@ FINE_TUNING: Final = "fine-tuning"
 """The section of several fine-tuning tasks in one table."""
 
 _TAKEN: Final = frozenset({"index", UNATTRIBUTED})
-_VERSION: Final = re.compile(r"v?\d|[^-]+$")
-"""How the version behind a hyphen begins: with a number, or it is one word."""
 
 
 @lru_cache(maxsize=10_000)
@@ -52,8 +50,8 @@ def _page(name: str) -> str:
 
     Labels of Sphinx are without case, and so are the names of files on some disks.
     """
-    own = slug(name)
-    return own if own != name or name == name.lower() else _with_hash(name, name)
+    is_plain = slug(name) == name and name != name.lower()
+    return _with_hash(name, name) if is_plain else slug(name)
 
 
 def _with_hash(plain: str, name: str) -> str:
@@ -76,13 +74,8 @@ def of_release(framework: str, version: str | None) -> str:
 
 
 def label(framework: str, version: str | None) -> str:
-    """What {ref} calls the page of a release: 'ref-performance-nemo-25.04'.
-
-    'ref-performance-nemo/rl-0.4' where the first could be that of another framework, too.
-    """
-    framework, version = _release(framework, version).split("/")
-    is_clear = _VERSION.match(version) and not re.search(r"-v?\d", framework)
-    return f"ref-performance-{framework}{'-' if is_clear else '/'}{version}"
+    """What {ref} calls the page of a release: 'ref-performance-nemo-25.04'."""
+    return f"ref-performance-{_release(framework, version).replace('/', '-')}"
 
 
 def of_changes(framework: str, after: str | None = None) -> str:

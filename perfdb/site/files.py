@@ -9,14 +9,13 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import unquote
 
 import perfdb
@@ -158,19 +157,13 @@ def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
 
 
 @cache
-def code(root: Path = Path(perfdb.__file__).parent) -> str:
-    """The digest of all that pages are made with: a folder of code, and the installed packages."""
-    found = hashlib.sha256()
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for path in (Path(folder, name) for name in sorted(names)):
-            if path.is_file():
-                content = path.read_bytes()
-                found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
-    there = [folder for folder in sys.path if Path(folder).is_dir()]
-    installed = (os.listdir(folder or os.curdir) for folder in there)  # noqa: PTH208
-    versions = {name for names in installed for name in names if name.endswith(".dist-info")}
-    found.update(repr((sys.version, sorted(versions))).encode())
+def code() -> str:
+    """The digest of the code that pages are made with."""
+    root, found = Path(perfdb.__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and path.parent.name != "__pycache__":
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
     return found.hexdigest()
 
 
@@ -182,32 +175,55 @@ def state_of_file(path: Path) -> str | None:
     """
     if not path.is_file():
         return None
-    companions = [path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal")]
-    files = [path, *(one for one in companions if one.is_file() and one.stat().st_size)]
-    stats = [one.stat() for one in files]
-    if time.time_ns() - max(one.st_mtime_ns for one in stats) < _SETTLED_NS:
+    journals = [path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal")]
+    read = [path, *(one for one in journals if one.is_file() and one.stat().st_size)]
+    stats = {one.name: one.stat() for one in read}
+    if time.time_ns() - max(one.st_mtime_ns for one in stats.values()) < _SETTLED_NS:
         return None
-    known = [
-        (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in stats
-    ]
-    return f"{path.resolve()} {[one.name for one in files]} {known}"
+    known = {
+        name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
+        for name, one in stats.items()
+    }
+    return f"{path.resolve()} {known}"
+
+
+class DoneNote(TypedDict, total=False):
+    """What the last build was made from, the ages of its files, and what documents show."""
+
+    key: str | None
+    files: dict[str, list[int]]
+    keys: dict[str, str]
+
+
+def noted(layout: SiteLayout) -> DoneNote:
+    """The note of the last build; empty where there is none, or a broken one."""
+    try:
+        found: DoneNote = json.loads(layout.done.read_bytes())
+    except (ValueError, OSError):
+        return {}
+    return found
 
 
 def is_done(layout: SiteLayout, key: str | None) -> bool:
     """Whether the last build was made from the same, and nobody has touched what it made."""
+    done = noted(layout)
     try:
-        done = json.loads(layout.done.read_bytes())
-        known = done["key"] == key is not None
-        return known and all(_age(layout.root / path) == age for path, age in done["files"].items())
-    except (ValueError, OSError, KeyError, TypeError):  # no note, a broken one, or a file is gone
+        ages = done.get("files", {}).items()
+        return done.get("key") == key is not None and all(
+            _age(layout.root / path) == age for path, age in ages
+        )
+    except OSError:  # a file is gone
         return False
 
 
-def note_done(layout: SiteLayout, key: str | None, files: Iterable[Path]) -> None:
-    """Note what the files were made from; None: it is not known."""
-    ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(files)}
+def note_done(
+    layout: SiteLayout, key: str | None, made: Iterable[Path], keys: dict[str, str]
+) -> None:
+    """Note what the files were made from, and the keys of what documents show."""
+    ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(made)}
     layout.done.parent.mkdir(parents=True, exist_ok=True)
-    layout.done.write_text(json.dumps({"key": key, "files": ages}))
+    done: DoneNote = {"key": key, "files": ages, "keys": keys}
+    layout.done.write_text(json.dumps(done))
 
 
 def _age(path: Path) -> list[int]:

@@ -47,22 +47,22 @@ def sections(results: Iterable[SiteResult]) -> list[TaskGroup]:
 
     Pre-training first; Megatron-Core before the other variants, as published pages have it.
     """
-    parts = grouped(results, lambda one: (_part(one.framework, one.task), one.variant))
     made = []
-    for (_, variant), some in parts.items():
-        tasks = {result.task for result in some}
-        task = str(tasks.pop()) if len(tasks) == 1 else FINE_TUNING
-        made.append(TaskGroup(task, variant, tuple(some)))
-    others = (None, "megatron-core")
+    for (_, variant), some in grouped(results, _part).items():
+        tasks = {str(result.task) for result in some}
+        made.append(
+            TaskGroup(tasks.pop() if len(tasks) == 1 else FINE_TUNING, variant, tuple(some))
+        )
+    last = (None, "megatron-core")
     return sorted(
-        made, key=lambda it: (*_task_order(it.task), it.variant not in others, it.variant or "")
+        made, key=lambda it: (*_task_order(it.task), it.variant not in last, it.variant or "")
     )
 
 
-@cache
-def _part(framework: str, task: str) -> str:
-    """The task, or that its results are in the table of all fine-tuning."""
-    return FINE_TUNING if columns.TASK in columns.of_table(framework, task).columns else task
+def _part(result: SiteResult) -> tuple[str, str | None]:
+    """The table of a result: of its task or of all fine-tuning, and of its variant."""
+    is_shared = columns.TASK in columns.of_table(result.framework, result.task).columns
+    return FINE_TUNING if is_shared else result.task, result.variant
 
 
 def by_task(results: Iterable[SiteResult]) -> list[TaskGroup]:
@@ -72,18 +72,27 @@ def by_task(results: Iterable[SiteResult]) -> list[TaskGroup]:
 
 
 def by_name(results: Iterable[SiteResult], group_by: Grouping) -> list[ResultGroup]:
-    """A group for each system, in the order of the catalog, or for each model, by its name."""
-    by_model = group_by == "model"
-    groups = grouped(
-        sorted(results, key=_row_order), lambda one: one.model if by_model else one.system
-    )
+    """A group for each system, in the order of the catalog, or for each model, by its name.
+
+    Published rows are in the order of their page; measured rows after them, by their work.
+    """
+
+    def row_order(one: SiteResult) -> tuple[object, ...]:
+        if one.is_measured:
+            return True, *work_order(one)
+        return False, one.source, one.source_line or 0
+
+    rows = sorted(results, key=row_order)
+    if group_by == "model":
+        models = grouped(rows, lambda one: one.model)
+        return [
+            ResultGroup(name, models[name][0].model_title, tuple(models[name]))
+            for name in sorted(models, key=natural)
+        ]
+    systems = grouped(rows, lambda one: one.system)
     return [
-        ResultGroup(
-            name,
-            groups[name][0].model_title if by_model else groups[name][0].system_title,
-            tuple(groups[name]),
-        )
-        for name in sorted(groups, key=natural if by_model else system_order)
+        ResultGroup(name, systems[name][0].system_title, tuple(systems[name]))
+        for name in sorted(systems, key=system_order)
     ]
 
 
@@ -101,13 +110,6 @@ def catalog_order(name: str, among: Iterable[str]) -> tuple[int, str]:
     """The place of a name among those of the catalog; others come last, by name."""
     known = [*among]
     return (known.index(name) if name in known else len(known)), name
-
-
-def _row_order(result: SiteResult) -> tuple[object, ...]:
-    """Published rows in the order of their page; measured rows after them, by their work."""
-    if result.is_measured:
-        return True, *work_order(result)
-    return False, result.source, result.source_line or 0
 
 
 def work_order(result: SiteResult) -> tuple[object, ...]:
@@ -139,17 +141,18 @@ def newest_first(items: Iterable[Item], results: Collection[SiteResult]) -> list
     `results` are those of all the releases. Trials come last: of a framework its releases without a
     result on a GPU, and of frameworks those that have no others.
     """
-    builds, trials = _builds(results), _trials(results)
+    builds = {_release(one): one.build for one in results}
+    on_gpus = {_release(one) for one in results if is_on_gpus(one)}
     by_release = sorted(
         items, key=lambda one: version_order(one.release, builds[_release(one)]), reverse=True
     )
-    on_gpus = {one.framework for one in by_release if _release(one) not in trials}
+    frameworks = {one.framework for one in by_release if _release(one) in on_gpus}
     return sorted(
         by_release,
         key=lambda one: (
-            one.framework not in on_gpus,
+            one.framework not in frameworks,
             titles.framework(one.framework),
-            _release(one) in trials,
+            _release(one) not in on_gpus,
         ),
     )
 
@@ -159,23 +162,13 @@ def of_newest_releases(results: Sequence[SiteResult]) -> list[SiteResult]:
 
     A release without a result on a GPU is that only where the framework has no others.
     """
-    trials, builds = _trials(results), _builds(results)
-    newest: dict[str, ReleaseName] = {}
-    for framework, some in grouped(builds, lambda one: one[0]).items():
-        on_gpus = [one for one in some if one not in trials]
-        newest[framework] = max(on_gpus or some, key=lambda one: newness(one[1], builds[one]))
-    return [one for one in results if newest[one.framework] == _release(one)]
-
-
-def _builds(results: Iterable[SiteResult]) -> dict[ReleaseName, int]:
-    """The order of releases that only the hash of a commit tells apart."""
-    return {_release(one): one.build for one in results}
-
-
-def _trials(results: Iterable[SiteResult]) -> frozenset[ReleaseName]:
-    """The releases that have no result on a GPU."""
-    on_gpus = {(_release(one), is_on_gpus(one)) for one in results}
-    return frozenset(one for one, _ in on_gpus if (one, True) not in on_gpus)
+    builds = {_release(one): one.build for one in results}
+    on_gpus = {_release(one) for one in results if is_on_gpus(one)}
+    newest = set()
+    for some in grouped(builds, lambda one: one[0]).values():
+        known = [one for one in some if one in on_gpus]
+        newest.add(max(known or some, key=lambda one: newness(one[1], builds[one])))
+    return [one for one in results if _release(one) in newest]
 
 
 def _release(one: OfRelease) -> ReleaseName:

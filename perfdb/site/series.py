@@ -91,32 +91,32 @@ class ScalingPage:
 def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
     """A page for each release and system with a series, the newest release first."""
     found = grouped(results, lambda one: (one.framework, one.release, one.system))
-    pages = [
-        ScalingPage(
-            framework=framework,
-            release=release,
-            system=system,
-            system_title=some[0].system_title,
-            models=models,
-        )
-        for (framework, release, system), some in found.items()
-        if (models := tuple(_models(some)))
-    ]
-    by_system = sorted(pages, key=lambda page: system_order(page.system))
-    return newest_first(by_system, results)
-
-
-def _models(results: Iterable[SiteResult]) -> Iterator[ScaledModel]:
-    """Each model with a series, by its title."""
-    found = grouped(results, lambda one: one.model).values()
-    for some in sorted(found, key=lambda some: natural(some[0].model_title)):
-        if series := tuple(_series_of(some)):
-            yield ScaledModel(model=some[0].model, title=some[0].model_title, series=series)
+    pages = []
+    for (framework, release, system), some in found.items():
+        models = grouped(some, lambda one: one.model).values()
+        scaled = [
+            ScaledModel(model=of_model[0].model, title=of_model[0].model_title, series=series)
+            for of_model in sorted(models, key=lambda rows: natural(rows[0].model_title))
+            if (series := tuple(_series_of(of_model)))
+        ]
+        if scaled:
+            pages.append(
+                ScalingPage(
+                    framework=framework,
+                    release=release,
+                    system=system,
+                    system_title=some[0].system_title,
+                    models=tuple(scaled),
+                )
+            )
+    return newest_first(sorted(pages, key=lambda page: system_order(page.system)), results)
 
 
 def _series_of(results: Iterable[SiteResult]) -> Iterator[ScalingSeries]:
     """Every way in which results are the same work at several scales, weak scaling first."""
-    by_rate = grouped(results, _rate_known)
+    by_rate = grouped(
+        results, lambda one: next((it for it in RATES if figure(one, it) is not None), None)
+    )
     for scaling, rate in product(SCALINGS, RATES):
         same = grouped(by_rate.get(rate, ()), partial(_work, scaling=scaling))
         for some in same.values():
@@ -134,10 +134,6 @@ def _work(result: SiteResult, scaling: Scaling) -> tuple[object, ...]:
         result.task, result.variant, qualifiers(result), result.origin, result.precision,
         result.sequence_length, Fraction(result.global_batch_size, gpus),
     )  # fmt: skip
-
-
-def _rate_known(result: SiteResult) -> Rate | None:
-    return next((rate for rate in RATES if figure(result, rate) is not None), None)
 
 
 def efficiency(series: ScalingSeries) -> dict[int, float]:

@@ -21,7 +21,7 @@ STOP_AFTER_S = 15
 
 @dataclass(frozen=True)
 class LocalProcess:
-    """torchrun and its workers, each of which is the leader of a session of its own."""
+    """torchrun and its workers; each worker leads a session of its own."""
 
     child: subprocess.Popen[bytes]
     others: frozenset[int]

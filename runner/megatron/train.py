@@ -57,7 +57,17 @@ def main() -> None:
     device, shim_hits = start_device(arguments.device)
     start_processes(config, device)
     training = build(config, device)
-    data = mock_data(config, device)
+    data = MockData(
+        config,
+        Shard(
+            parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
+        ),
+        Shard(
+            parallel_state.get_context_parallel_rank(),
+            parallel_state.get_context_parallel_world_size(),
+        ),
+        device,
+    )
     setup_time_s = time.perf_counter() - started
 
     own_steps = arguments.steps if first else Path(os.devnull)
@@ -119,17 +129,6 @@ def start_processes(config: WorkerConfig, device: torch.device) -> None:
         expert_model_parallel_size=config.expert_parallel,
         expert_tensor_parallel_size=config.effective_expert_tensor_parallel,
     )
-
-
-def mock_data(config: WorkerConfig, device: torch.device) -> MockData:
-    """The samples of this rank: its part of each batch, and of each sequence."""
-    replica = Shard(
-        parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
-    )
-    context = Shard(
-        parallel_state.get_context_parallel_rank(), parallel_state.get_context_parallel_world_size()
-    )
-    return MockData(config, replica, context, device)
 
 
 # --------------------------------------------------------------------------------------- one step

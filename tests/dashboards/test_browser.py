@@ -139,14 +139,6 @@ def test_every_page_is_reached_by_its_link(site, browser):
     visit.page.close()
 
 
-def test_an_address_leads_to_a_run(site, browser):
-    visit = Visit(browser, 1440)
-    visit.page.goto(f"{site}/runs?run=old")
-    visit.page.get_by_role("heading", name="old").wait_for()
-    visit.page.get_by_text("torchrun train.py").wait_for()
-    visit.page.close()
-
-
 AXIS_PX, LEGEND_PX = 35, 30
 """The least that ticks, their numbers and a title take below a chart, and a legend above it."""
 
@@ -165,16 +157,17 @@ def test_charts_of_few_rows_have_their_whole_height_and_an_axis_below_it(site, b
     visit.page.close()
 
 
-@pytest.mark.parametrize("page", ["explore", "runs"])
-def test_the_only_complaints_of_a_direct_visit_are_streamlits_own(site, browser, page):
+def test_the_only_complaints_of_a_direct_visit_are_streamlits_own(site, browser):
     """Streamlit's page looks for its server below its own address first, then at the root.
 
-    The two answers "not found" are what tells it; nothing else may be missing.
+    The two answers "not found" lead it there; nothing else may be missing.
     """
     visit = Visit(browser, 1440)
-    visit.page.goto(f"{site}/{page}")
+    visit.page.goto(f"{site}/runs?run=old")
+    visit.page.get_by_role("heading", name="old").wait_for()
+    visit.page.get_by_text("torchrun train.py").wait_for()
     visit.chart_px()
-    own = {f"{site}/{page}/_stcore/health", f"{site}/{page}/_stcore/host-config"}
+    own = {f"{site}/runs/_stcore/health", f"{site}/runs/_stcore/host-config"}
     assert (own, len(own)) == (visit.missing, len(visit.complaints))
     assert all("404" in complaint for complaint in visit.complaints)
     visit.page.close()

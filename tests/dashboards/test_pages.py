@@ -111,17 +111,20 @@ class TestCompare:
         app.query_params["a"], app.query_params["b"] = a, b
         return shown(app)
 
-    def test_matched_cases_stand_side_by_side_with_ratio_and_verdict_in_words(self, filled):
+    def test_matched_cases_have_a_ratio_and_a_verdict_in_words(self, filled):
+        """Both runs use 60 GiB: another figure can be chosen, and more memory is worse."""
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
         assert ("Llama 3 8B", 1.25, "▲ faster") == (row["Model"], round(row["B/A"], 6), row["B is"])
         assert 1 == row["No."], "by this number the chart names it"
         assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Figures are"])
-
-    def test_what_is_in_one_release_only_is_listed(self, filled):
-        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         assert "Only in Megatron-Core 0.16.0: 1" in [unescaped(one.label) for one in app.expander]
         assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
+        app.selectbox(key="figure").select("Peak memory (bytes)")
+        row = shown(app).table[0].value.iloc[0]
+        assert ("64,424,509,440", "= same") == (row["A"], row["B is"])
+        assert {"▲ better", "▼ worse"} < {metric.label for metric in app.metric}
+        assert "in Peak memory (bytes)." in app.caption[0].value
 
     def test_two_releases_with_nothing_in_common_say_why(self, filled):
         app = self.page("nemo 25.10", "dfm 26.02")
@@ -129,19 +132,16 @@ class TestCompare:
         assert f"Nothing to compare: {names} share no work" in unescaped(app.info[0].value)
         assert "different models (Llama 3 8B / WAN 2.1 14B)" in unescaped(app.info[0].value)
 
-    def test_the_choice_stands_in_the_address_and_releases_stay_text(self, filled):
-        app = self.page("nemo 25.10", "no such release")
-        assert ["nemo 25.10"] == listed(app.query_params["a"])
-        assert [app.selectbox[1].value] == listed(app.query_params["b"])
-        assert "NeMo Framework 25.10" in app.selectbox[0].options
-
     def test_a_link_to_an_unknown_release_shows_another_one_and_not_the_same_twice(self, filled):
+        """The choice is in the address, and releases stay text."""
         app = self.page("nemo 99", "megatron-core 0.16.1")
         assert [
             "The store has no release a “nemo 99” with results that count; Megatron-Core 0.16.0 is "
             "shown instead."
         ] == [unescaped(warning.value) for warning in app.warning]
         assert 1 == len(app.table[0].value)
+        assert ["megatron-core 0.16.0"] == listed(app.query_params["a"])
+        assert "NeMo Framework 25.10" in app.selectbox[0].options
 
     def test_a_release_is_not_compared_with_itself(self, filled):
         app = self.page("nemo 25.10", "nemo 25.10")
@@ -162,21 +162,9 @@ class TestCompare:
         row = self.page("dfm 26.02", "dfm 26.04").table[0].value.iloc[0]
         assert ("820.00", "840.0") == (row["A"], row["B"])
 
-    def test_another_figure_can_be_chosen(self, filled):
-        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        app.selectbox(key="figure").select("Step time (s)")
-        assert "0.800" == f"{shown(app).table[0].value.iloc[0]['B/A']:.3f}"
-        assert "in Step time (s)." in app.caption[0].value
-
-    def test_more_memory_is_worse_and_not_slower(self, filled):
-        """Both runs say 60 GiB."""
-        app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        app.selectbox(key="figure").select("Peak memory (bytes)")
-        row = shown(app).table[0].value.iloc[0]
-        assert ("64,424,509,440", "= same") == (row["A"], row["B is"])
-        assert {"▲ better", "▼ worse"} < {metric.label for metric in app.metric}
-
-    def test_a_row_with_findings_is_marked_and_every_sentence_stands_below(self, impossible):
+    def test_a_row_with_findings_is_marked_unless_they_are_accepted(
+        self, impossible, tmp_path, monkeypatch
+    ):
         """4.05 s for 128 × 8,192 tokens on 8 GPUs is 1,660 TFLOP/s on a peak of 989."""
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
@@ -190,8 +178,6 @@ class TestCompare:
         assert "Left out: 1 with an error that the audit found." in [
             caption.value for caption in app.caption
         ]
-
-    def test_what_the_reviewed_file_accepts_is_explained(self, impossible, tmp_path, monkeypatch):
         reviewed = tmp_path / "data" / "acknowledged.yaml"
         reviewed.parent.mkdir()
         reviewed.write_text(
@@ -200,9 +186,8 @@ class TestCompare:
         )
         monkeypatch.chdir(tmp_path)
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        assert "error" not in app.table[0].value.iloc[0]["Audit"]
-        assert "explained" in app.table[0].value.iloc[0]["Audit"]
-        assert "▲ faster" == app.table[0].value.iloc[0]["B is"]
+        row = app.table[0].value.iloc[0]
+        assert ("▲ faster", True) == (row["B is"], "explained" in row["Audit"])
         assert not any("Left out" in caption.value for caption in app.caption)
 
     def test_a_reviewed_file_that_cannot_be_read_is_named(self, filled, tmp_path, monkeypatch):
@@ -226,13 +211,6 @@ class TestExplore:
             "from what the page states."
         ) == app.caption[0].value
 
-    def test_what_a_page_does_not_state_and_follows_is_shown_with_its_mark(self, filled):
-        """711 TFLOP/s/GPU of the 989.4 that a DGX-H100's GPU has in BF16 are 71.9 %."""
-        app = AppTest.from_function(explored)
-        app.query_params["release"] = "nemo 25.10"
-        table = shown(app).dataframe[0].value
-        assert [pytest.approx(0.719, abs=5e-4)] == list(table["mfu"])
-
     def test_a_row_with_findings_is_marked_and_in_no_chart(self, impossible):
         app = shown(AppTest.from_function(explored))
         table = app.dataframe[0].value
@@ -243,30 +221,33 @@ class TestExplore:
             "found."
         ) in app.caption[1].value
         assert any("of the dense peak" in one.value for one in app.expander[0].markdown)
+        app = AppTest.from_function(looked_into)
+        app.query_params["run"] = "old"
+        assert "of the dense peak" in shown(app).error[0].value.replace("\\", "")
 
     def test_results_are_shown_with_origin_source_and_a_link_to_their_run(self, filled):
+        """711 TFLOP/s/GPU of the 989.4 that a DGX-H100's GPU has in BF16 are 71.9 % MFU."""
+        stored(filled, published(case=case(qualifiers=("2-node",), task="lora")), page="lora.md")
         table = shown(AppTest.from_function(explored)).dataframe[0].value
         measured = table[table["run_link"] == "runs?run=old"].iloc[0]
-        assert ("measured", "Megatron-Core 0.16.0") == (
-            measured["origin"],
-            measured["release_name"],
-        )
+        assert "measured Megatron-Core 0.16.0" == f"{measured['origin']} {measured['release_name']}"
         assert measured["source"].endswith("old/steps.jsonl")
-        (source,) = table[table["release_name"] == "NeMo Framework 25.10"]["source"]
-        assert "data/published/page.md:7" == source
-
-    def test_a_withheld_figure_is_unknown_and_says_why(self, filled):
-        table = shown(AppTest.from_function(explored)).dataframe[0].value
+        [nemo] = table[table["release_name"] == "NeMo Framework 25.10"].to_dict("records")
+        assert "data/published/page.md:7" == nemo["source"]
+        assert 0.719 == pytest.approx(nemo["mfu"], abs=5e-4)
         failed = table[table["run_link"] == "runs?run=oom"].iloc[0]
         assert pd.isna(failed["tokens_per_sec_per_gpu"])
         assert "the run was out of memory" == failed["withheld"]
+        two_nodes = table[table["model_title"] == "Llama 3 8B (2-node)"].iloc[0]
+        assert ("LoRA", "BF16") == (two_nodes["task"], two_nodes["precision"])
 
     def test_filters_in_the_address_narrow_the_results(self, filled):
         app = AppTest.from_function(explored)
         app.query_params["origin"] = "published"
         app.query_params["release"] = "nemo 25.10"
-        table = shown(app).dataframe[0].value
-        assert ["NeMo Framework 25.10"] == list(table["release_name"])
+        assert ["NeMo Framework 25.10"] == list(shown(app).dataframe[0].value["release_name"])
+        app.multiselect(key="origin").set_value(["measured"])
+        assert "No result is like this" in unescaped(shown(app).info[0].value)
 
     def test_a_filter_that_the_store_does_not_have_is_said_to_be_left_out(self, filled):
         app = AppTest.from_function(explored)
@@ -279,12 +260,6 @@ class TestExplore:
         } == {unescaped(warning.value) for warning in shown(app).warning}
         assert [] == listed(app.query_params.get("model", []))
 
-    def test_a_model_has_its_qualifiers_and_the_rest_the_words_of_the_site(self, filled):
-        stored(filled, published(case=case(qualifiers=("2-node",), task="lora")), page="lora.md")
-        table = shown(AppTest.from_function(explored)).dataframe[0].value
-        row = table[table["model_title"] == "Llama 3 8B (2-node)"].iloc[0]
-        assert ("LoRA", "BF16") == (row["task"], row["precision"])
-
     def test_what_is_downloaded_is_what_the_command_exports(self, filled, perfdb):
         """Also where every figure is a whole number."""
         from dashboards.views import explore
@@ -295,13 +270,6 @@ class TestExplore:
         rows = data.representative(data.store())
         of_nemo = rows[rows["framework"] == "nemo"].convert_dtypes()
         assert nemo == explore.exported(of_nemo).splitlines(keepends=True)[1:]
-
-    def test_filters_that_let_nothing_through_say_so(self, filled):
-        app = AppTest.from_function(explored)
-        app.query_params["system"] = "DGX-H100"
-        app.query_params["release"] = "nemo 25.10"
-        app.query_params["origin"] = "measured"
-        assert "No result is like this" in unescaped(shown(app).info[0].value)
 
 
 class TestRuns:
@@ -316,31 +284,17 @@ class TestRuns:
         assert ("hostname", "node-1") == tuple(machine.iloc[0])
         assert {"run.json", "steps.jsonl"} <= set(files["name"])
 
-    @pytest.mark.parametrize(
-        ("run_id", "of"),
-        [
-            ("new", "Megatron-Core 0.16.1 · Llama 3 8B"),
-            ("oom", "Megatron-Core 0.16.0 · Llama 3 70B"),
-        ],
-    )
-    def test_a_run_says_its_release_and_how_it_was_configured(self, filled, run_id, of):
-        app = AppTest.from_function(looked_into)
-        app.query_params["run"] = run_id
-        said = [unescaped(one.value) for one in shown(app).markdown]
-        work = "Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
-        assert f"{of} · {work} · MBS 1, TP 1, PP 1, CP 2" in said
-        assert "Read from" == unescaped(app.caption[1].value)[:9]
-
     def test_a_failed_run_says_why_it_has_no_figures(self, filled):
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "oom"
-        shown(app)
-        assert ["out_of_memory: CUDA out of memory"] == [
-            unescaped(error.value) for error in app.error
-        ]
-        assert ["No figures: the run was out of memory."] == [
-            unescaped(one.value) for one in app.warning
-        ]
+        errors, warnings = shown(app).error, app.warning
+        assert ["out_of_memory: CUDA out of memory"] == [unescaped(one.value) for one in errors]
+        found = [unescaped(one.value) for one in warnings]
+        assert ["No figures: the run was out of memory."] == found
+        work = "Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
+        configured = f"Megatron-Core 0.16.0 · Llama 3 70B · {work} · MBS 1, TP 1, PP 1, CP 2"
+        assert configured in [unescaped(one.value) for one in app.markdown]
+        assert "Read from" == unescaped(app.caption[1].value)[:9]
 
     def test_it_opens_on_the_newest_run(self, filled, tmp_path):
         """The one that started last, in the midst of the alphabet."""
@@ -354,7 +308,6 @@ class TestRuns:
         ("window", "skipped", "measured"),
         [
             ("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]),
-            ("last_n(4)", (), [7, 8, 9, 10]),
             ("window(2,5)", (3,), [2, 4, 5]),
         ],
     )
@@ -370,11 +323,6 @@ class TestRuns:
         found = data.steps(data.store(), "one")
         [rows] = charts.step_times(found).to_dict()["datasets"].values()
         assert measured == [row["step"] for row in rows if row["phase"] == "measured"]
-
-    def test_the_findings_of_a_run_stand_with_its_figures(self, impossible):
-        app = AppTest.from_function(looked_into)
-        app.query_params["run"] = "old"
-        assert "of the dense peak" in shown(app).error[0].value.replace("\\", "")
 
     def test_a_run_of_a_log_says_neither_recipe_start_nor_command(
         self, sqlite, tmp_path, monkeypatch
@@ -392,14 +340,18 @@ class TestRuns:
         headings = ["Step time", "Loss", "Files it was read from"]
         assert headings == [heading.value for heading in alone.subheader]
 
+
+class TestWithoutData:
     def test_a_store_of_published_results_has_no_runs(self, sqlite, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(sqlite))
         stored(sqlite, published())
         assert "published results only" in shown(AppTest.from_function(looked_into)).info[0].value
 
-
-class TestWithoutData:
-    def test_an_empty_store_says_how_to_fill_it(self, store, monkeypatch):
+    def test_a_missing_and_an_empty_store_say_how_to_fill_it(self, store, tmp_path, monkeypatch):
+        monkeypatch.setenv("PERFDB_URL", str(tmp_path / "none.sqlite"))
+        app = shown(AppTest.from_file(str(APP)))
+        assert f"{tmp_path}/none.sqlite: no database here" in unescaped(app.info[0].value)
+        assert f"perfdb ingest runs/ --db sqlite:///{tmp_path}/none.sqlite" in app.code[0].value
         monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
         app = shown(AppTest.from_file(str(APP)))
         assert "The store is empty." == unescaped(app.info[0].value)
@@ -420,12 +372,6 @@ class TestWithoutData:
         assert helps == (upgrade in unescaped(app.info[0].value))
         other = "perfdb dashboard --db sqlite:///FILE"
         assert (upgrade if helps else other) == app.code[0].value
-
-    def test_a_missing_store_is_named(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("PERFDB_URL", str(tmp_path / "none.sqlite"))
-        app = shown(AppTest.from_file(str(APP)))
-        assert f"{tmp_path}/none.sqlite: no database here" in unescaped(app.info[0].value)
-        assert f"perfdb ingest runs/ --db sqlite:///{tmp_path}/none.sqlite" in app.code[0].value
 
 
 def test_what_is_ingested_later_is_shown_at_the_next_click(store, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""How figures are printed, and how charts keep their height."""
+"""How figures and findings are printed in tables."""
 
 import math
 
@@ -7,33 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.tables import (
-    PLAIN,
-    columns,
-    figures,
-    plain_texts,
-    plainly,
-    printed,
-    texts,
-    widths_px,
-)
+from dashboards.findings import bullets, by_result, gravest_first, is_wrong, mark, plain
+from dashboards.tables import PLAIN, columns, figures, plainly, printed
 from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
+from perfdb.record import Finding, Severity
 
 
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
         ("model_tflops_per_sec_per_gpu", 0.0012345, "0.00123"),
-        ("model_tflops_per_sec_per_gpu", 0.06, "0.0600"),
         ("model_tflops_per_sec_per_gpu", 711, "711.00"),
-        ("tokens_per_sec_per_gpu", 1.17, "1.17"),
         ("tokens_per_sec_per_gpu", 32363.2, "32,363"),
         ("step_time_s", 4.05, "4.050"),
-        ("step_time_s", 0.00012, "0.0001200"),
         ("mfu", 0.5689, "56.9%"),
         ("mfu", 0.00004, "0.00400%"),
-        ("mfu", 0.0, "0.0%"),
         ("mfu", None, "–"),
         ("tokens_per_sec_per_gpu", math.nan, "–"),
     ],
@@ -50,14 +39,16 @@ def test_no_figure_is_printed_as_nothing(metric, value):
     assert read == pytest.approx(value, rel=0.01)
 
 
+def cells_of(styled):
+    """What a table shows, row by row."""
+    body = styled._translate(False, False)["body"]
+    return [[cell["display_value"] for cell in row if cell["type"] == "td"] for row in body]
+
+
 def test_a_table_prints_its_figures_one_by_one_and_keeps_their_values():
     rows = pd.DataFrame({"mfu": [0.5, None], "num_gpus": [8, 1024]}).convert_dtypes()
     styled = figures(rows)
-    cells = [
-        [cell["display_value"] for cell in row if cell["type"] == "td"]
-        for row in styled._translate(False, False)["body"]
-    ]
-    assert [["50.0%", "8"], ["–", "1,024"]] == cells
+    assert [["50.0%", "8"], ["–", "1,024"]] == cells_of(styled)
     assert 0.5 == styled.data["mfu"][0]
 
 
@@ -76,18 +67,14 @@ def test_a_table_prints_a_published_figure_with_the_digits_of_its_page():
         {},
         {"model_tflops_per_sec_per_gpu": "867"},
     ]
-    cells = [
-        [cell["display_value"] for cell in row if cell["type"] == "td"]
-        for row in figures(rows, raw)._translate(False, False)["body"]
-    ]
-    assert [["18.90", "250", "8"], ["18.90", "250.00", "8"], ["–", "867", "8"]] == cells
+    expected = [["18.90", "250", "8"], ["18.90", "250.00", "8"], ["–", "867", "8"]]
+    assert expected == cells_of(figures(rows, raw))
 
 
 def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
     rows = pd.DataFrame({"mfu": [0.391, 0.148]}, index=[3, 5]).convert_dtypes()
     styled = figures(rows, computed={"mfu": pd.Series([True, False], index=[3, 5])})
-    cells = [row[1]["display_value"] for row in styled._translate(False, False)["body"]]
-    assert ["39.1% (computed)", "14.8%"] == cells
+    assert [["39.1% (computed)"], ["14.8%"]] == cells_of(styled)
 
 
 def test_a_long_table_has_what_is_computed_in_a_column_of_its_own():
@@ -96,23 +83,16 @@ def test_a_long_table_has_what_is_computed_in_a_column_of_its_own():
     assert ["mfu", "mfu (computed)", "task"] == list(shown)
     assert (0.391, 0.00004) == (shown["mfu (computed)"][0], shown["mfu"][1])
     assert [True, False, True] == list(shown["mfu"].isna())
-    config = columns(shown, widths_px(plain_texts(shown)), PLAIN)["mfu (computed)"]
+    config = columns(shown, form=PLAIN)["mfu (computed)"]
     assert ("MFU (computed)", "%.7g") == (config["label"], config["type_config"]["format"])
 
 
-def test_a_column_of_numbers_is_as_wide_as_what_it_shows():
-    """Cells of numbers lose their first digits where they are too narrow: 17 characters, 117 px."""
-    rows = pd.DataFrame({"tokens_per_sec_per_gpu": [16384.0, 9.5], "num_gpus": [8, 131072]})
-    found = widths_px(texts(rows, computed={"tokens_per_sec_per_gpu": pd.Series([True, False])}))
-    assert (
-        found["tokens_per_sec_per_gpu"] == columns(rows, found)["tokens_per_sec_per_gpu"]["width"]
-    )
-    assert {"tokens_per_sec_per_gpu": 139, "num_gpus": 69} == found
-    cells = [
-        [cell["display_value"] for cell in row if cell["type"] == "td"]
-        for row in figures(rows)._translate(False, False)["body"]
-    ]
-    assert cells == [list(row) for row in zip(*texts(rows).values(), strict=True)]
+def test_a_column_of_numbers_shows_all_its_digits():
+    """Cells of numbers lose their first digits where they are too narrow: 7 px a character."""
+    found = columns(["tokens_per_sec_per_gpu", "num_gpus", "run_name"], {"run_name": 40})
+    assert 7 * len("10,788.25 (computed)") <= found["tokens_per_sec_per_gpu"]["width"]
+    assert 7 * len("131,072") <= found["num_gpus"]["width"]
+    assert 7 * 40 <= found["run_name"]["width"]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +110,41 @@ def test_a_layout_names_the_ways_in_which_a_model_is_divided(ways, text):
         "virtual_pipeline",
     )  # fmt: skip
     assert text == layout(dict(zip(names, ways, strict=True)))
+
+
+def finding(severity: Severity, **changed: object) -> Finding:
+    fields: dict[str, object] = {
+        "rule": "peak", "severity": severity, "fields": ("mfu",), "expected": None, "found": None,
+        "message": "120 % of the peak", "suggestion": None, "model": "llama3-8b",
+        "system": "dgx-h100", "release": "25.04", "source": "page.md", "source_line": 7,
+        "framework": "nemo", "result_id": 3,
+    }  # fmt: skip
+    return Finding.model_validate(fields | changed)
+
+
+ERROR, INFO = finding(Severity.ERROR), finding(Severity.INFO)
+ACCEPTED = finding(Severity.ERROR, acknowledged="known (A. Person, 2026-01-31)")
+
+
+def test_findings_belong_to_their_results_the_open_and_grave_ones_first():
+    of_document = finding(Severity.ERROR, result_id=None)
+    warned = finding(Severity.WARNING, result_id=4)
+    found = by_result([ACCEPTED, INFO, warned, of_document, ERROR])
+    assert {3: (ERROR, INFO, ACCEPTED), 4: (warned,)} == found
+    rows = [("a", (INFO,)), ("b", ()), ("c", (ACCEPTED,)), ("d", (ERROR, INFO)), ("e", (warned,))]
+    assert ["d", "e", "a", "c"] == [title for title, _ in gravest_first(rows)]
+
+
+def test_a_mark_counts_the_findings_and_only_open_errors_are_wrong():
+    assert "⚑ 2 errors, 1 info, 1 explained" == mark([INFO, ERROR, ACCEPTED, ERROR])
+    assert mark([]) is None
+    assert [True, False, False, False] == list(
+        map(is_wrong, ([ERROR, INFO], [ACCEPTED], [INFO], []))
+    )
+
+
+def test_a_sentence_keeps_its_signs():
+    """Markdown takes none of them for its own, in names of models least of all."""
+    odd = finding(Severity.ERROR, message="a*b_c <i> $x$ [l](u)")
+    assert r"- error (`peak`): a\*b\_c \<i\> \$x\$ \[l\]\(u\)\." == bullets([odd])
+    assert "25 % of the peak" == plain("25 % of the peak")

@@ -95,7 +95,7 @@ def test_bad_input_names_its_option(quick: Quick, tmp_path: Path) -> None:
     long, below = "x" * 300, "no run directory can be made in a-file/below: Not a directory"
     for arguments, message in (
         ([str(SINGLE), "--output", output], "--output: runs\\xe9 is not UTF-8; name another"),
-        ([str(SINGLE), "--output", long], f"--output: {long}: File name too long; name another"),
+        ([str(SINGLE), "--output", long], "--output: no run directory can be made in xxx"),
         ([str(SINGLE), "--output", "a-file/below"], f"--output: {below}; make room"),
         ([name], "un\\xe9.yaml: the name is not UTF-8; rename it"),
         ([str(SINGLE), "--only", "tow"],

@@ -45,12 +45,12 @@ PAGES = (
 """One of each kind."""
 
 AT_ONCE = "* { transition: none !important; animation: none !important; }"
-"""Colours that are on their way from one theme to the other are those of neither."""
+"""Colors that are on their way from one theme to the other are those of neither."""
 
 COVERED = """[...document.querySelectorAll(".perf-wrap")]
     .filter(box => box.querySelector("th").offsetWidth > 0.6 * box.clientWidth)
     .filter(box => box.scrollWidth > box.clientWidth).map(box => box.ariaLabel)"""
-"""The tables whose names stand over what scrolls below them."""
+"""The tables whose names cover what scrolls below them."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,16 +58,19 @@ pytestmark = [
 ]
 
 
-def test_a_tab_chooses_its_system_in_every_set_of_tabs(page: Page, address: str) -> None:
-    page.goto(address + RELEASE)
+def test_a_tab_and_the_address_choose_a_system_in_every_set_of_tabs(
+    page: Page, address: str
+) -> None:
+    page.goto(address + RELEASE + "#pre-training")
     assert ["DGX-H100", "DGX-H100", "DGX-H100"] == chosen(page)
     page.locator("label.sd-tab-label", has_text="DGX-B200").first.click()
     assert ["DGX-B200", "DGX-H100", "DGX-B200"] == chosen(page), "the middle one has no B200"
-
-
-def test_the_address_chooses_a_system(page: Page, address: str) -> None:
-    page.goto(address + RELEASE + "?system=dgx-b200")
+    assert address + RELEASE + "?system=dgx-b200" == page.url.rstrip("#")
+    page.reload()
     assert "DGX-B200" == chosen(page)[0]
+    page.locator("input:checked").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert "?system=dgx-h100" in page.url
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -85,7 +88,7 @@ def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "console",
-        lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None,
+        lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None,
     )
     wide, covered = [], []
     for name in PAGES:
@@ -98,18 +101,6 @@ def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
     assert [] == covered
     assert [] == complaints
     assert set() == {url for url in asked if not url.startswith((address, "data:"))}
-
-
-def test_the_address_keeps_the_tab_that_was_chosen(page: Page, address: str) -> None:
-    page.goto(address + RELEASE + "#pre-training")
-    label = page.locator("label.sd-tab-label", has_text="DGX-B200").first
-    label.click()
-    assert address + RELEASE + "?system=dgx-b200" == page.url.rstrip("#")
-    page.locator("input:checked").first.focus()
-    page.keyboard.press("ArrowLeft")
-    assert "?system=dgx-h100" in page.url
-    page.reload()
-    assert "DGX-H100" == chosen(page)[0]
 
 
 def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address: str) -> None:
@@ -131,31 +122,11 @@ def test_a_printed_page_shows_every_tab_and_no_button(page: Page, address: str) 
     assert 0 == page.locator(".perf-tools:visible").count()
 
 
-def test_titles_stand_at_the_same_place_with_and_without_tables(page: Page, address: str) -> None:
-    places = []
-    for name in ("performance/audit.html", "performance/audit/dfm/main.html", "glossary.html"):
-        page.goto(address + name)
-        places.append(page.locator("h1").evaluate("title => title.getBoundingClientRect().x"))
-    assert places[:1] * 3 == places
-
-
-def test_paper_is_light_whatever_the_screen_is(browser: Browser, address: str) -> None:
-    context = browser.new_context(color_scheme="dark")
-    page = context.new_page()
-    page.goto(address + "glossary.html")
-    theme = "document.documentElement.dataset.theme"
-    assert "dark" == page.evaluate(theme)
-    page.evaluate(f"addEventListener('beforeprint', () => {{ window.printed = {theme} }})")
-    page.pdf()
-    assert ["light", "dark"] == page.evaluate(f"[printed, {theme}]")
-    context.close()
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
 def test_no_page_has_a_serious_fault_of_accessibility(
     browser: Browser, address: str, width: int, theme: Literal["light", "dark"]
 ) -> None:
-    """By every rule of axe. Colours depend on the theme alone, and nothing else does."""
+    """By every rule of axe. Colors depend on the theme alone, and nothing else does."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = context.new_page()
     faults = []

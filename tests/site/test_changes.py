@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
 from perfdb.record import Figures
@@ -40,48 +39,32 @@ CPU: dict[str, object] = {"system": "cpu", "num_gpus": 1}
 B200: dict[str, object] = {"system": "dgx-b200"}
 
 
-@pytest.fixture
-def compared(sqlite: URL) -> dict[str, BeautifulSoup]:
-    """The pages of NeMo 25.02, 25.04 and 25.07."""
+def test_each_match_has_both_figures_the_change_and_the_verdict(sqlite: URL) -> None:
+    """10,500 ÷ 10,000 is 5 % more; 9,800 ÷ 10,000 is 2 % less. What got slower comes first.
+
+    The bars of the chart have the colors of gains and losses. Figures lead to their rows.
+    """
     made = pages_of(
         sqlite,
         ("25.02", {}, 9000), ("25.04", {}, 10_000), ("25.07", {}, 10_500),
         ("25.04", WIDE, 10_000), ("25.07", WIDE, 9800),
         ("25.04", {"model": "llama3-70b"}, 1000), ("25.07", {"model": "mixtral-8x7b"}, 2000),
     )  # fmt: skip
-    return {name: soup(page) for name, page in made.items()}
-
-
-def test_each_match_has_both_figures_the_change_and_the_verdict(
-    compared: dict[str, BeautifulSoup],
-) -> None:
-    """10,500 ÷ 10,000 is 5 % more; 9,800 ÷ 10,000 is 2 % less. What got slower comes first."""
-    slower, faster, before, after = table(compared["changes/nemo"])
+    shown = soup(made["changes/nemo"])
+    slower, faster, before, after = table(shown)
     heads = ("25.04 Tokens/s/GPU", "25.07 Tokens/s/GPU", "Change", "B is")
     assert [[line[head] for head in heads] for line in (slower, faster)] == [
         ["10,000", "9,800", "−2.0%", "slower"],
         ["10,000", "10,500", "+5.0%", "faster"],
     ]
     assert [before["Model"], after["Model"]] == ["Llama 3 70B", "Mixtral 8x7B"]
-    assert "2 compared: 1 faster, 1 slower" in words(compared["changes/nemo"])
-
-
-def test_figures_lead_to_their_rows_on_the_pages_of_both_releases(
-    compared: dict[str, BeautifulSoup],
-) -> None:
-    links = [str(link["href"]) for link in compared["changes/nemo"].select("a.e")]
+    assert "2 compared: 1 faster, 1 slower" in words(shown)
+    assert "Llama 3 8B · DGX-H100 · BF16 · 16 GPUs: −2.0%" in words(shown.desc)
+    assert all(f"var(--perf-{color}" in str(shown) for color in ("good", "bad"))
+    links = [str(link["href"]) for link in shown.select("a.e")]
     found = [link.partition("#")[0].rpartition("/")[2] for link in links]
     assert found == ["25.04", "25.07", "25.04", "25.07", "25.04", "25.07"]
     assert len(set(links)) == len(links)
-
-
-def test_the_chart_has_the_changes_and_the_colors_of_gains_and_losses(
-    compared: dict[str, BeautifulSoup],
-) -> None:
-    shown = compared["changes/nemo"]
-    assert "Llama 3 8B · DGX-H100 · BF16 · 16 GPUs: −2.0%" in words(shown.desc)
-    assert "var(--perf-good" in str(shown)
-    assert "var(--perf-bad" in str(shown)
 
 
 def test_a_release_that_shares_no_work_is_left_out_with_the_reason(sqlite: URL) -> None:
@@ -92,23 +75,25 @@ def test_a_release_that_shares_no_work_is_left_out_with_the_reason(sqlite: URL) 
     assert "different systems (DGX-H100 / DGX-B200)" in shown
 
 
-def test_a_trial_without_a_gpu_is_neither_the_newest_nor_a_predecessor(sqlite: URL) -> None:
-    pages = pages_of(
-        sqlite, ("25.04", {}, 1), ("25.05", CPU, 1), ("25.07", {}, 2), ("25.09", CPU, 3),
-        ("25.10", CPU, 4),
-    )  # fmt: skip
-    assert titles(pages) == {
-        "changes/nemo": "NeMo Framework: 25.04 → 25.07",
-        "changes/nemo/25.10": "NeMo Framework: 25.09 → 25.10",
-        "changes/nemo/25.09": "NeMo Framework: 25.05 → 25.09",
-    }
-
-
-def test_a_rolling_branch_is_compared_with_the_newest_release(sqlite: URL) -> None:
-    pages = pages_of(sqlite, *((version, {}, 9) for version in ("25.04", "main", "25.07")))
-    assert titles(pages) == {
-        "changes/nemo": "NeMo Framework: 25.04 → 25.07",
-        "changes/nemo/main": "NeMo Framework: 25.07 → main",
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [("25.04", {}, 1), ("25.05", CPU, 1), ("25.07", {}, 2), ("25.09", CPU, 3),
+             ("25.10", CPU, 4)],
+            {"": "25.04 → 25.07", "/25.10": "25.09 → 25.10", "/25.09": "25.05 → 25.09"},
+        ),
+        (
+            [("25.04", {}, 9), ("main", {}, 9), ("25.07", {}, 9)],
+            {"": "25.04 → 25.07", "/main": "25.07 → main"},
+        ),
+    ],
+)  # fmt: skip
+def test_trials_and_rolling_branches_are_neither_the_newest_nor_a_predecessor(
+    rows: list[Row], expected: dict[str, str], sqlite: URL
+) -> None:
+    assert titles(pages_of(sqlite, *rows)) == {
+        f"changes/nemo{name}": f"NeMo Framework: {title}" for name, title in expected.items()
     }
 
 

@@ -1,5 +1,6 @@
 """A build after a build: the site is as one from nothing, whatever has happened in between."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -8,17 +9,17 @@ import warnings
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-from perfdb.catalog import titles
 from perfdb.db.session import store_url
 from perfdb.ingest import withdraw
 from perfdb.record import Figures
 from perfdb.run_record import RecipeRef
-from perfdb.site import extension, files
+from perfdb.site import files
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, published, release, stored, write_run
 
@@ -35,7 +36,7 @@ Contents = dict[str, bytes]
 
 
 def contents(folder: Path) -> Contents:
-    """Every file of a site, and every folder, which says nothing."""
+    """Every file of a site, and every folder as an empty file."""
     found = folder.rglob("*")
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
@@ -108,46 +109,25 @@ def settle(path: Path) -> None:
     os.utime(path, ns=(then, then))
 
 
-def replaced(path: Path, content: bytes) -> None:
-    """Put another file of the same age in the place of a file."""
-    before = path.stat()
-    other = path.with_name("other")
-    other.write_bytes(content)
-    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
-    other.replace(path)
-
-
-def overwritten(path: Path, content: bytes) -> None:
-    """Write over a file, and set back its age."""
-    before = path.stat()
-    path.write_bytes(content)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-@pytest.mark.parametrize("put", [replaced, overwritten])
-def test_another_store_of_the_same_size_and_age_is_read(
-    project: Project, put: Callable[[Path, bytes], None], tmp_path: Path
-) -> None:
-    before = project.last
-    copy = Project(tmp_path / "copy")
-    shutil.copy2(project.store, copy.store)
-    copy.rename(put.__name__)
-    changed = copy.store.read_bytes()
-    assert project.store.stat().st_size == len(changed)
-    put(project.store, changed)
+def test_another_store_of_the_same_size_and_age_is_read(project: Project, tmp_path: Path) -> None:
+    """Somebody wrote over the file and set its time back."""
+    before, then = project.last, project.store.stat()
+    project.rename("another")
+    assert then.st_size == project.store.stat().st_size
+    os.utime(project.store, ns=(then.st_atime_ns, then.st_mtime_ns))
     after = project.built()
     assert before != after == project.clean(tmp_path / "clean")
 
 
 def test_what_is_not_merged_into_the_store_yet_is_read(project: Project, tmp_path: Path) -> None:
-    """As long as somebody has a store open, what they wrote last stands beside it."""
+    """As long as somebody has a store open, what they wrote last is in a file next to it."""
     before = project.last
     with closing(sqlite3.connect(project.store)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
-        project.rename("beside")
-        beside = project.store.with_name("store.sqlite-wal")
-        assert beside.stat().st_size
-        settle(beside)
+        project.rename("merges")
+        journal = project.store.with_name("store.sqlite-wal")
+        assert journal.stat().st_size
+        settle(journal)
         after = project.built()
         assert before != after == project.clean(tmp_path / "clean")
 
@@ -162,19 +142,6 @@ def test_a_store_of_the_future_is_read_each_time(project: Project, tmp_path: Pat
     assert after == project.clean(tmp_path / "clean")
     assert files.state_of_file(project.store) is None
     settle(project.store)
-
-
-def test_another_store_is_another_site_and_back_again(project: Project, tmp_path: Path) -> None:
-    before, own = project.last, project.store
-    project.store = tmp_path / "other.sqlite"
-    stored(store_url(str(project.store)), published(release=release("9.0")))
-    try:
-        other = project.built()
-        assert f"{PAGE}.html" not in other
-        assert other == project.clean(tmp_path / "clean")
-    finally:
-        project.store = own
-    assert before == project.built()
 
 
 def removed(path: Path) -> None:
@@ -204,34 +171,21 @@ def test_a_file_that_was_touched_is_made_again(
     assert before == project.built()
 
 
-def test_another_perfdb_makes_every_page_anew(
-    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    before = project.last
-    monkeypatch.setattr(titles, "FRAMEWORKS", {"megatron-core": "Renamed"})
-    assert before == project.built()
-    monkeypatch.setattr(files, "code", lambda: "another")
-    after = project.built()
-    assert before != after == project.clean(tmp_path / "clean")
-
-
 def test_nothing_is_asked_of_sphinx_that_the_next_one_lacks(
     project: Project, tmp_path: Path
 ) -> None:
-    """Sphinx says so where it is asked; what its other extensions ask is for them to mend."""
-    with warnings.catch_warnings(record=True) as said:
+    """Sphinx warns where it is asked; its other extensions are not ours to correct."""
+    with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         project.clean(tmp_path / "clean")
     ours = Path(files.__file__).parent
-    assert [] == [str(one.message) for one in said if ours in Path(one.filename).parents]
+    assert [] == [str(one.message) for one in raised if ours in Path(one.filename).parents]
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("conf.py", f'{CONF}html_static_path = ["static"]\nhtml_title = "Another title"\n'),
         ("conf.py", f'{CONF}html_static_path = ["static"]\nperfdb_hostnames = True\n'),
-        ("static/own.css", "a { color: red }"),
         ("index.md", "# Another title\n\n```{perfdb-overview}\n```\n"),
     ],
 )
@@ -244,30 +198,20 @@ def test_what_people_write_is_read_again(
     assert before != after == project.clean(tmp_path / "clean")
 
 
-def test_a_result_more_is_the_site_that_a_build_from_nothing_makes(
-    project: Project, tmp_path: Path
-) -> None:
-    """To the byte, and without the pages that do not show it being touched."""
-    before = project.last
-    stored(store_url(str(project.store)), write_run(tmp_path, run_id="two"))
-    after = project.built()
-    assert "runs/two.html" in after
-    assert after.keys() > before.keys()
-    assert after == project.clean(tmp_path / "clean")
+def test_another_store_is_another_site_and_back_again(project: Project, tmp_path: Path) -> None:
+    before, own = project.last, project.store
+    project.store = tmp_path / "other.sqlite"
+    stored(store_url(str(project.store)), published(release=release("9.0")))
+    try:
+        other = project.built()
+        assert f"{PAGE}.html" not in other
+        assert other == project.clean(tmp_path / "clean")
+    finally:
+        project.store = own
+    assert before == project.built()
 
 
-def test_where_perfdb_lies_makes_no_other_site(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does the folder of the documents: not even to what Sphinx tells sites apart by."""
-    clean, elsewhere = tmp_path / "clean", tmp_path / "elsewhere"
-    shutil.copytree(extension.STATIC, elsewhere)
-    monkeypatch.setattr(extension, "STATIC", elsewhere)
-    assert ".buildinfo" in project.last
-    assert project.last == project.clean(clean)
-
-
-BESIDE = """# Site
+LISTED = """# Site
 
 ```{perfdb-overview}
 ```
@@ -283,13 +227,13 @@ own
 def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path) -> None:
     """After a run more, a correction and withdrawals, to the byte and to the folder.
 
-    Pages lie beside one another in lists, so that one that comes or goes has neighbours, some of
+    Pages are next to one another in lists, so that one that comes or goes has neighbors, some of
     them written by hand; and each page has a copy of its text.
     """
     project = Project(tmp_path / "project")
     url = store_url(str(project.store))
     (project.docs / "conf.py").write_text(CONF.replace("False", "True"))
-    (project.docs / "index.md").write_text(BESIDE)
+    (project.docs / "index.md").write_text(LISTED)
     (project.docs / "own.md").write_text("# Own\n")
     recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "abc"]
     *runs, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
@@ -314,3 +258,46 @@ def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path
         assert before != after == project.clean(clean)
         assert folders(project.docs) == folders(clean / "docs")
     assert "scaling/dfm" in before.keys() - after.keys()
+
+
+def test_the_index_leads_to_each_release_after_every_build(tmp_path: Path) -> None:
+    """By its version, by its framework too, and by the title of a model that it calls otherwise.
+
+    Search takes a part of a word, of llama3, only where no page has the whole word. A release
+    without a version has no entry.
+    """
+    project = Project(tmp_path)
+    url = store_url(str(project.store))
+
+    def known() -> dict[str, Any]:
+        text = (project.html / "searchindex.js").read_text()
+        index: dict[str, Any] = json.loads(text.removeprefix("Search.setIndex(")[:-1])
+        return index
+
+    def entries() -> dict[str, list[str]]:
+        index = known()
+        return {
+            entry: [index["docnames"][page] for page, _, is_main in found if is_main]
+            for entry, found in index["indexentries"].items()
+        }
+
+    stored(url, published(release=release(None, framework="nemo")))
+    project.built()
+    assert {} == entries()
+    stored(url, write_run(tmp_path, run_id="one"))
+    project.built()
+    first = ["performance/megatron-core/0.16.0"]
+    assert {"0.16.0": first, "megatron-core 0.16.0": first} == entries()
+
+    raw = {"Model": "LLAMA3-8B"}
+    stored(url, published(release=release("25.07", framework="nemo"), raw=raw))
+    project.built()
+    second = ["performance/nemo/25.07"]
+    both = {"0.16.0": first, "megatron-core 0.16.0": first, "25.07": second, "nemo 25.07": second}
+    assert both == entries()
+    assert "Llama 3 8B" not in (project.html / f"{second[0]}.html").read_text()
+    settle(project.store)
+    for _ in range(2):
+        project.built()
+        assert both == entries()
+        assert second[0] in [known()["docnames"][page] for page in known()["terms"]["llama"]]

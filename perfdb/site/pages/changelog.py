@@ -10,7 +10,6 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import units
-from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import addresses, redaction
 from perfdb.site.addresses import CHANGELOG
@@ -18,7 +17,7 @@ from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Page, Section, no_data
-from perfdb.site.pages.parts import heads, href
+from perfdb.site.pages.parts import heads, href, label
 from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
 from perfdb.site.tables import plain, table
 from perfdb.site.templates import badge, joined, link, paragraph, render
@@ -103,7 +102,7 @@ def _batch_key(event: ChangelogEvent) -> tuple[object, ...]:
 def _batch(group: Sequence[ChangelogEvent]) -> ChangelogEvent:
     lines = [event.line for event in group if event.line is not None]
     results = [event.result for event in group if event.result]
-    models = [titles.qualified(result.model_title, result.qualifiers) for result in results]
+    models = [label(["qualified model"], result) for result in results]
     return replace(
         group[0],
         line=min(lines, default=None),
@@ -170,18 +169,15 @@ def _result(event: ChangelogEvent) -> str:
     result = event.result
     if result is None:
         return UNKNOWN
-    release = release_title(result.framework, result.release)
+    text = label(("framework", "qualified model", "task", "precision"), result)
+    text += f" · {result.num_gpus:,} × {result.system_title}"
     if event.models:
         left = len(event.models) - MOST_MODELS
         more = [units.counted(left, "more model")] if left > 0 else []
         models = ", ".join([*event.models[:MOST_MODELS], *more])
-        parts = [f"{event.count:,} results", release, result.system_title, models]
-    else:
-        model = titles.qualified(result.model_title, result.qualifiers)
-        work = [titles.task(result.task), titles.precision(result.precision)]
-        parts = [release, model, *work, f"{result.num_gpus:,} × {result.system_title}"]
-    tab = addresses.tab(result.framework, result.release, result.system)
-    return href(" · ".join(filter(None, parts)), tab)
+        where = label(("framework", "system"), result)
+        text = f"{event.count:,} results · {where} · {models}"
+    return href(text, addresses.tab(result.framework, result.release, result.system))
 
 
 def _change(event: ChangelogEvent) -> str:

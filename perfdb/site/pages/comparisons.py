@@ -1,7 +1,7 @@
 """The same work on two systems, and in two precisions: tables of figures next to each other."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
@@ -17,17 +17,13 @@ from perfdb.site.data import SiteResult
 from perfdb.site.grouping import catalog_order, is_on_gpus, of_newest_releases, system_order
 from perfdb.site.pages.best_results import RATES, Rate, best_of_each, qualifiers
 from perfdb.site.pages.parts import precision_of, rows_left_out
-from perfdb.site.tables import HtmlHead, Made, described, of_columns, table
+from perfdb.site.tables import HtmlHead, Made, described, table
 from perfdb.site.templates import joined, render
 from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import newness
 
-MOST_OPTIONS: Final = 4
-"""Options of a framework that are named with their values; the others are counted."""
 BASE: Final = "bf16"
 """The precision that the others are compared with."""
-MOST_WORKS: Final = 8
-"""Rows of a framework on a system that are open; the others are folded."""
 
 _LAYOUT: Final = ours(
     columns.MBS, columns.LBS, columns.TP, columns.SP, columns.PP, columns.CP, columns.VP,
@@ -44,12 +40,9 @@ def note(its: SiteResult, that: SiteResult, named: Callable[[SiteResult], str]) 
     'FP8 is configured differently from BF16: TP 2 against 1, other kernels.'
     """
     different = [*_differing(_LAYOUT, its, that), *(f"other {it}" for it in _long(its, that))]
-    options = _options(its, that)
-    for name in options[:MOST_OPTIONS]:
+    for name in _options(its, that):
         mine, other = (units.text(it.options.get(name)) for it in (its, that))
         different.append(f"{name} {mine} against {other}")
-    if more := len(options[MOST_OPTIONS:]):
-        different.append(units.counted(more, "other option"))
     if different:
         yield f"{named(its)} is configured differently from {named(that)}: {', '.join(different)}."
 
@@ -207,7 +200,9 @@ def compared_precisions(title: str, results: Sequence[SiteResult]) -> Markup:
     }
     newest = [it for it in works if last[it.place] == newness(it.base.release, it.base.build)]
     newest.sort(key=lambda work: system_order(work.base.system))
-    return joined(_of_rate(title, it) for it in grouped(newest, lambda it: it.rate).values())
+    return joined(
+        _of_rate(title, rate, some) for rate, some in grouped(newest, lambda it: it.rate).items()
+    )
 
 
 def _compared(results: Iterable[SiteResult], rate: Rate) -> Iterator[PrecisionWork]:
@@ -232,60 +227,50 @@ def _convention(result: SiteResult, rate: Rate) -> str | None:
     return result.flops_convention if rate == FLOPS else None
 
 
-def _of_rate(title: str, works: Sequence[PrecisionWork]) -> Markup:
-    """The first works of each framework on each system as a table, and the others folded."""
-    rate = works[0].rate
+def _of_rate(title: str, rate: Rate, works: Sequence[PrecisionWork]) -> Markup:
+    """The rate in each precision, BF16 first, and next to it how much faster that is."""
     heading = f"By precision: {METRICS[rate].title}"
     bases = [work.base for work in works]
-    where = ours(columns.SYSTEM, columns.GPUS)
-    every = of_columns(
+    titles = {name: precision_of(it) for work in works for name, it in work.best.items()}
+    columns_ = [*described(ours(columns.SYSTEM, columns.GPUS), bases)]
+    for name in sorted(titles, key=_precision_order):
+        head = HtmlHead(titles[name], METRICS[rate].title, numeric=True, falling=True)
+        columns_.append((head, [figure_cell(it.best.get(name), rate) for it in works]))
+        if name != BASE:
+            by = f"{METRICS[rate].title} in {titles[name]} ÷ that in {titles[BASE]}, computed"
+            head = HtmlHead(f"{titles[name]} ÷ {titles[BASE]}", by, numeric=True, falling=True)
+            columns_.append((head, [_speed_up(work, name) for work in works]))
+    made = table(
         f"{title}: {heading}",
-        [*described(where, bases), *_of_precisions(works), *described(columns.WORK, bases)],
+        [*columns_, *described(columns.WORK, bases)],
         ids=[
             hashed("precisions", (rate, _precision_work(it), _convention(it, rate))) for it in bases
         ],
-        notes=[tuple(_configured_differently(work)) for work in works],
+        notes=[
+            [
+                sentence
+                for name in sorted(work.best, key=_precision_order)
+                for sentence in note(work.best[name], work.base, precision_of)
+            ]
+            for work in works
+        ],
     )
-    by_place = grouped(zip(works, every.rows, strict=True), lambda pair: pair[0].place).values()
-    first = {row.id for some in by_place for _, row in some[:MOST_WORKS]}
-    others = [row for row in every.rows if row.id not in first]
     return render(
         "by_precision",
         heading=heading,
-        table=replace(every, rows=[row for row in every.rows if row.id in first]).html,
+        table=made,
         computed=any(is_computed(it, rate) for work in works for it in work.best.values()),
         left_out=rows_left_out(sum(work.wrong for work in works)),
-        more=len(others),
-        folded=replace(every, rows=others).html if others else "",
     )
 
 
-def _of_precisions(works: Sequence[PrecisionWork]) -> Iterator[Made]:
-    """The rate in each precision, BF16 first, and next to it how much faster that is."""
-    rate = METRICS[works[0].rate].title
-    titles = {name: precision_of(it) for work in works for name, it in work.best.items()}
-    for name in sorted(titles, key=_precision_order):
-        head = HtmlHead(titles[name], rate, numeric=True, falling=True)
-        yield head, [figure_cell(it.best.get(name), it.rate) for it in works]
-        if name != BASE:
-            formula = f"{rate} in {titles[name]} ÷ that in {titles[BASE]}, computed"
-            head = HtmlHead(f"{titles[name]} ÷ {titles[BASE]}", formula, numeric=True, falling=True)
-            yield head, [HtmlCell(units.number(_speed_up(work, name), 2)) for work in works]
-
-
-def _speed_up(work: PrecisionWork, precision: str) -> float | None:
-    """The rate in a precision ÷ that in BF16; None where the work was not done in it."""
-    if precision not in work.best:
-        return None
-    rate, base = (figure(work.best[name], work.rate) for name in (precision, BASE))
-    return rate / base if rate and base else None
+def _speed_up(work: PrecisionWork, precision: str) -> HtmlCell:
+    """The rate in a precision ÷ that in BF16; – where the work was not done in it."""
+    result = work.best.get(precision)
+    rate, base = result and figure(result, work.rate), figure(work.base, work.rate)
+    return HtmlCell(units.number(rate / base if rate and base else None, 2))
 
 
 def _precision_order(name: str) -> tuple[bool, tuple[int, str]]:
     """BF16 first; a precision that the catalog lacks comes last."""
     return name != BASE, catalog_order(name, catalog.precisions())
-
-
-def _configured_differently(work: PrecisionWork) -> Iterator[str]:
-    for name in sorted(work.best, key=_precision_order):
-        yield from note(work.best[name], work.base, precision_of)

@@ -1,10 +1,10 @@
 """The pages of releases, their list, the newest first, and the archive of them."""
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import permutations
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -13,24 +13,12 @@ from markupsafe import Markup
 from perfdb.audit.report import counts
 from perfdb.catalog import titles
 from perfdb.groups import grouped
-from perfdb.site import addresses, columns, grouping
+from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
-from perfdb.site.page import (
-    AllDownloads,
-    Block,
-    IndexEntry,
-    Page,
-    Section,
-    Tab,
-    Tabs,
-    no_data,
-    offered,
-    summary_of_names,
-    summary_of_results,
-)  # fmt: skip
+from perfdb.site.page import Block, Page, Section, Tab
 from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
@@ -86,11 +74,11 @@ def of_data(data: SiteData) -> list[ReleaseData]:
     """All releases, with links to the pages that have more of each."""
     links: dict[ReleaseName, list[Link]] = defaultdict(list)
     for pair in data.pairs:
-        for release, other in permutations((pair.after, pair.before)):
+        for release, other in itertools.permutations((pair.after, pair.before)):
             links[pair.framework, release].append(Link(f"compared with {other}", pair.document))
-    for page in data.scaling:
-        title = f"scaling on {page.system_title}"
-        links[page.framework, page.release].append(Link(title, page.document))
+    for one in data.scaling:
+        title = f"scaling on {one.system_title}"
+        links[one.framework, one.release].append(Link(title, one.document))
     for name, text in _objections(data.audited).items():
         links[name].append(Link(f"{text} found by the audit", addresses.of_audit(*name)))
     return [
@@ -113,7 +101,7 @@ def pages(data: SiteData) -> Iterator[Page]:
     """The page of each release, the list of them, and the archive."""
     releases = of_data(data)
     frameworks = grouped(releases, lambda release: release.framework)
-    names = summary_of_names(map(titles.framework, frameworks))
+    names = page.summary_of_names(map(titles.framework, frameworks))
     summary = f"{counted(len(releases), 'release')} of {names}"
     about = f"{summary}: the results, open findings and headline figure of each."
     yield Page(
@@ -131,8 +119,8 @@ def pages(data: SiteData) -> Iterator[Page]:
         models = counted(len({result.model for result in one.results}), "model")
         parts = grouping.sections(one.results)
         tabs = [tab for part in parts for tab in grouping.by_name(part.results, "system")]
-        systems = summary_of_names(tab.title for tab in tabs)
-        about = f"{one.title}: {summary_of_results(one.results)} of {models} on {systems}."
+        systems = page.summary_of_names(tab.title for tab in tabs)
+        about = f"{one.title}: {page.summary_of_results(one.results)} of {models} on {systems}."
         label = addresses.label(one.framework, one.release)
         yield Page(one.document, one.title, about, partial(_release, one), label=label)
 
@@ -141,14 +129,14 @@ def _release(release: ReleaseData) -> list[Block]:
     """The head, and a section for each task with a tab for each system."""
     # the search passes over words of digits alone, and '25.07' is two of them
     entry = f"{release.release}; {release.framework} {release.release}"
-    made: list[Block] = [head(release), *([IndexEntry(entry)] if release.release else [])]
+    made: list[Block] = [head(release), *([page.IndexEntry(entry)] if release.release else [])]
     for part in grouping.sections(release.results):
         tabs = []
         for one in grouping.by_name(part.results, "system"):
             label = f"{part.title}, {one.title} results"
-            blocks = offered(label, one.results, columns.of_results(one.results))
+            blocks = page.offered(label, one.results, columns.of_results(one.results))
             tabs.append(Tab(one.name, one.title, blocks))
-        made.append(Section(part.title, [Tabs("system", tabs)]))
+        made.append(Section(part.title, [page.Tabs("system", tabs)]))
     return made
 
 
@@ -179,54 +167,54 @@ Frameworks = Mapping[str, Sequence[ReleaseData]]
 def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str]) -> list[Block]:
     """What each release has achieved, and how many open findings it has."""
     if not frameworks:
-        return [paragraph(NONE), no_data()]
+        return [paragraph(NONE), page.no_data()]
     intro = (
         "A page for each release of each framework: rolling branches, then the highest version "
         f"first, and {TRIAL} last. The highest TFLOP/s is shown, {RULE}."
     )
-    made: list[Block] = [paragraph(intro), AllDownloads()]
+    rows: Rows = []
+    for one in itertools.chain(*frameworks.values()):
+        text = objections.get((one.framework, one.release), "")
+        audit = addresses.of_audit(one.framework, one.release)
+        top = headline_cell(one.results, lambda result: f" on {result.system_title}")
+        rows.append((one, [*_counted(one, ()), link(text, audit) if text else "none", top]))
     last = [HtmlHead("Open findings"), HtmlHead(HEADLINE, wide=True, near=True)]
-    for framework, releases in frameworks.items():
-        rows = []
-        for one in releases:
-            text = objections.get((one.framework, one.release), "")
-            audit = addresses.of_audit(one.framework, one.release)
-            top = headline_cell(one.results, lambda result: f" on {result.system_title}")
-            rows.append([*_counted(one, ()), link(text, audit) if text else "none", top])
-        made.append(_section(framework, last, rows))
-    return made
+    return [paragraph(intro), page.AllDownloads(), *_sections(last, rows)]
 
 
 def _archive(frameworks: Frameworks) -> list[Block]:
     """How much there is of each release, and which is the newest."""
     if not frameworks:
-        return [paragraph(NONE), no_data()]
+        return [paragraph(NONE), page.no_data()]
     intro = (
         "<p>Every release that counts; withdrawn ones are in the {{ link('changelog of the data', "
         "changelog) }}. A page stays where it is when a newer one comes.</p>\n"
     )
-    made: list[Block] = [render_text(intro, changelog=addresses.CHANGELOG)]
-    for framework, releases in frameworks.items():
+    rows: Rows = []
+    for releases in frameworks.values():
         some = [one for one in releases if one.on_gpus] or releases
         newest = next((one for one in some if is_numbered(one.release)), some[0])
-        rows = []
         for one in releases:
             marks = ["rolling"] if is_rolling(one.release) else []
             marks += ["newest"] if one.release is not None and one == newest else []
-            rows.append([*_counted(one, marks), ", ".join(one.containers) or UNKNOWN])
-        made.append(_section(framework, heads("~Container"), rows))
-    return made
+            rows.append((one, [*_counted(one, marks), ", ".join(one.containers) or UNKNOWN]))
+    head = render_text(intro, changelog=addresses.CHANGELOG)
+    return [head, *_sections(heads("~Container"), rows)]
 
 
-def _section(
-    framework: str, last: Sequence[HtmlHead], rows: Sequence[Sequence[HtmlCell | str]]
-) -> Section:
-    title = titles.framework(framework)
-    counts_ = heads(
+Rows = list[tuple[ReleaseData, list[HtmlCell | str]]]
+
+
+def _sections(last: Sequence[HtmlHead], rows: Rows) -> Iterator[Section]:
+    """A table of the releases of each framework."""
+    first = heads(
         "Release", "Date|of its newest page or run", "#Measured", "#Published", "#Models",
         "#Systems",
     )  # fmt: skip
-    return Section(title, [plain(f"Releases of {title}", [*counts_, *last], rows)])
+    for framework, some in grouped(rows, lambda row: row[0].framework).items():
+        title = titles.framework(framework)
+        made = plain(f"Releases of {title}", [*first, *last], [cells for _, cells in some])
+        yield Section(title, [made])
 
 
 def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]:

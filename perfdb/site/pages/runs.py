@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +16,7 @@ from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
-from perfdb.site.columns import FIGURES, TERMS, ShownColumn
+from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Code, FileLinks, Page, Section, no_data, offered
@@ -26,9 +25,6 @@ from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
 from perfdb.site.templates import facts, joined, link, paragraph, render, render_text
 from perfdb.stated import RATE
-
-FigureLine = tuple[str, str, str, str]
-"""A figure, its value, its formula, and the formula with numbers."""
 
 NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
 PUBLISHED: Final = (
@@ -57,12 +53,11 @@ def pages(data: SiteData) -> Iterator[Page]:
 
 def latest_first(runs: Iterable[RunData]) -> list[RunData]:
     """The last started run first; logs, which do not say, count by when they were read."""
-
-    def started(page: RunData) -> tuple[bool, datetime | None, int]:
-        moment = page.run.started_at or page.run.ingested_at
-        return moment is not None, moment, page.run.id
-
-    return sorted(runs, key=started, reverse=True)
+    return sorted(
+        runs,
+        key=lambda it: (bool(at := it.run.started_at or it.run.ingested_at), at, it.run.id),
+        reverse=True,
+    )
 
 
 def _index(results: Sequence[SiteResult], any_results: bool) -> list[Block]:
@@ -202,7 +197,7 @@ def figures_table(page: RunData) -> Markup:
     return joined((made, facts("What the figures rest on", grounds)))
 
 
-def _derived(result: SiteResult) -> list[FigureLine]:
+def _derived(result: SiteResult) -> list[tuple[str, ...]]:
     """Each metric as tables print it, and its formula with this run's numbers."""
     tokens, flops = result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu
     per_token = units.significant(flops / tokens * 1e3) if flops and tokens else None
@@ -230,7 +225,7 @@ def _derived(result: SiteResult) -> list[FigureLine]:
     ]
 
 
-def _spread(result: SiteResult) -> Iterator[FigureLine]:
+def _spread(result: SiteResult) -> Iterator[tuple[str, ...]]:
     """How the step times spread, the rate of all GPUs, and how long a trillion tokens take."""
     known = {
         "Mean step time (s)": result.step_time_mean_s,
@@ -253,7 +248,7 @@ def _spread(result: SiteResult) -> Iterator[FigureLine]:
     yield "Days to 1T tokens", units.significant(days), formula, f"10¹² ÷ {text} ÷ 86,400"
 
 
-def _memory(page: RunData) -> Iterator[FigureLine]:
+def _memory(page: RunData) -> Iterator[tuple[str, ...]]:
     """The peak of a GPU's memory, and how much of it that left free."""
     peak = page.result.peak_memory_bytes
     if peak is None:
@@ -275,17 +270,15 @@ def _memory(page: RunData) -> Iterator[FigureLine]:
 
 def _case(result: SiteResult) -> Markup:
     """Every field of the resolved case that it has, and the options of the framework."""
-    every = columns.CASE.columns
-    fields = [(_named(column), cells.cell(column, result).content) for column in every]
+    known: list[tuple[str, str]] = [("Task", section_title(result.task))]
+    for column in columns.CASE.columns:
+        text = cells.cell(column, result).content
+        # an abbreviation is printed with what it is short for
+        term = TERMS[column.term] if column.term and column.title.isupper() else None
+        if text != units.UNKNOWN:
+            known.append((f"{column.title} ({term.name.lower()})" if term else column.title, text))
     options = [(f"option {name}", _plain(value)) for name, value in result.options.items()]
-    known = [(name, text) for name, text in fields if text != units.UNKNOWN]
-    return facts("Case", [("Task", section_title(result.task)), *known, *options])
-
-
-def _named(column: ShownColumn) -> str:
-    """An abbreviation with what it is short for."""
-    term = TERMS[column.term] if column.term and column.title.isupper() else None
-    return f"{column.title} ({term.name.lower()})" if term else column.title
+    return facts("Case", [*known, *options])
 
 
 def _steps(page: RunData) -> Markup:

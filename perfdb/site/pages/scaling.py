@@ -76,30 +76,22 @@ def _index(pages_: Sequence[ScalingPage], any_results: bool) -> list[Block]:
     """The list: each series with its smallest and largest scale, and the efficiency at the end."""
     if not pages_:
         return [paragraph(NONE) if any_results else no_data()]
-    work, series, gpus, release = heads("Work", "~Series", "#GPUs", "Release")
-    at_largest = HtmlHead("Efficiency at the largest", numeric=True, near=True)
-    rows = [
-        _index_row(f"{model.title} on {on.system_title}", series, on)
-        for on in pages_
-        for model in on.models
-        for series in model.series
-    ]
-    titles = [work, series, gpus, at_largest, release]
+    rows: list[list[HtmlCell | str]] = []
+    for page in pages_:
+        release = release_title(page.framework, page.release)
+        at = to(addresses.of_release(page.framework, page.release))
+        for scaled, series in ((one, it) for one in page.models for it in one.series):
+            smallest, *_, largest = series.points
+            sizes = f"{smallest.num_gpus:,} to {largest.num_gpus:,}"
+            title = f"{scaled.title} on {page.system_title}"
+            work = link_cell(title, page.document, series.anchor)
+            share = efficiency_cell(largest, series, to(page.document))
+            gpus = HtmlCell(sizes, sort=largest.num_gpus)
+            link = HtmlCell(href(short_hash(release), at), sort=release)
+            rows.append([work, series.title, gpus, share, link])
+    titles = heads("Work", "~Series", "#GPUs", "Efficiency at the largest", "Release")
+    titles[3] = replace(titles[3], numeric=True, near=True)
     return [paragraph(WHAT), plain("Scaling", titles, rows)]
-
-
-def _index_row(title: str, series: ScalingSeries, on: ScalingPage) -> list[HtmlCell | str]:
-    release = release_title(on.framework, on.release)
-    page = to(addresses.of_release(on.framework, on.release))
-    smallest, *_, largest = series.points
-    sizes = f"{smallest.num_gpus:,} to {largest.num_gpus:,}"
-    return [
-        link_cell(title, on.document, series.anchor),
-        series.title,
-        HtmlCell(sizes, sort=largest.num_gpus),
-        efficiency_cell(largest, series, to(on.document)),
-        HtmlCell(href(short_hash(release), page), sort=release),
-    ]
 
 
 def _scaling(page: ScalingPage) -> list[Block]:
@@ -166,22 +158,12 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
 
 def _series(title: str, series: ScalingSeries, audited: Mapping[int, str]) -> dict[str, object]:
     """The heading of a series, its table and its notes."""
-    every = [
-        *_figures(series),
-        *_as_printed(series.points),
-        *described(ours(*LAYOUT), series.points),
-        (HtmlHead("Origin"), [cell(ORIGIN, point) for point in series.points]),
-    ]
-    same = _the_same(series.points)
+    every = [*_figures(series), *_layout(series.points)]
     made = table(
         f"{title}: {series.title}",
-        [
-            (head, cells)
-            for head, cells in every
-            if any(it.content != units.UNKNOWN for it in cells)
-        ],
+        [one for one in every if any(cell.content != units.UNKNOWN for cell in one[1])],
         ids=[f"{series.anchor}-{point.num_gpus}" for point in series.points],
-        notes=[(*same, *_counted_by(point, series.rate)) for point in series.points],
+        notes=list(_notes(series)),
     )
     above = points_above(series)
     return {
@@ -278,35 +260,38 @@ def _total(result: SiteResult) -> float | None:
     return metrics.global_tokens_per_sec(each, result.num_gpus)
 
 
-def _as_printed(points: Sequence[SiteResult]) -> Iterator[Made]:
-    """The columns of the source without a field of ours that differ between the scales."""
-    for name, texts in _extras(points).items():
+def _layout(points: Sequence[SiteResult]) -> Iterator[Made]:
+    """What differs between the scales: columns of the source without a field, and the layout."""
+    for title, texts in _extras(points).items():
         if len(set(texts)) > 1:
-            head = HtmlHead(f"{name} (as printed)", numeric=True)
+            head = HtmlHead(f"{title} (as printed)", numeric=True)
             yield head, [HtmlCell(text or units.UNKNOWN) for text in texts]
+    yield from described(ours(*LAYOUT), points)
+    yield HtmlHead("Origin"), [cell(ORIGIN, point) for point in points]
 
 
 def _extras(points: Sequence[SiteResult]) -> dict[str, list[str]]:
-    """The texts of each column of the source that has no field, by its title."""
+    """The texts of each column of the source that has no field of ours, by its title."""
     titles = dict.fromkeys(title for point in points for title in point.extras)
     return {title: [point.extras.get(title, "") for point in points] for title in titles}
 
 
-def _the_same(points: Sequence[SiteResult]) -> tuple[str, ...]:
-    """The footnote on what is known and the same at every scale: the layout, what was printed."""
-    parts = []
+def _notes(series: ScalingSeries) -> Iterator[list[str]]:
+    """The footnotes of each point: what is known and the same at every scale, and how FLOPs count.
+
+    The same are the layout, and what the source printed.
+    """
+    same = []
     for column in ours(*LAYOUT):
-        first, *others = (known(column, point) for point in points)
+        first, *others = (known(column, point) for point in series.points)
         if first is not None and all(value == first for value in others):
-            parts.append(f"{column.title} {formatted(column, first)}")
-    for name, texts in _extras(points).items():
-        if texts[0] and len(set(texts)) == 1:
-            parts.append(f"{name} {texts[0]} (as printed)")
-    return (f"{', '.join(parts)}.",) if parts else ()
-
-
-def _counted_by(result: SiteResult, rate: Rate) -> tuple[str, ...]:
-    """The footnote on how FLOPs are counted in those of its figures that the table has."""
-    is_bound = any(it in CONVENTION_BOUND and figure(result, it) for it in (rate, "mfu"))
-    named = result.flops_convention if is_bound else None
-    return (f"FLOPs convention: {named}.",) if named else ()
+            same.append(f"{column.title} {formatted(column, first)}")
+    for title, (first_text, *texts) in _extras(series.points).items():
+        if first_text and {*texts} == {first_text}:
+            same.append(f"{title} {first_text} (as printed)")
+    for point in series.points:
+        figures = [it for it in (series.rate, "mfu") if figure(point, it)]
+        is_bound = any(it in CONVENTION_BOUND for it in figures)
+        convention = point.flops_convention if is_bound else None
+        notes = [f"{', '.join(same)}."] if same else []
+        yield [*notes, *([f"FLOPs convention: {convention}."] if convention else [])]

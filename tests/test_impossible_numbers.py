@@ -1,4 +1,4 @@
-"""What no run can have done is refused, in words that say where it stands."""
+"""What no run can have done is refused, with its place."""
 
 from collections.abc import Callable
 from pathlib import Path
