@@ -3,16 +3,13 @@
 import re
 from functools import lru_cache
 
+from packaging.version import VERSION_PATTERN, Version
+
 Precedence = tuple[object, ...]
 """What sorts versions."""
 
-_END, _LOCAL, _POST, _NUMBER, _WORD = range(5)
-_STAGES = {
-    "dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1,
-    "preview": -1, "+": _LOCAL, "-": _POST, "post": _POST,
-}  # fmt: skip
-"""Before or after the end of a version, by PEP 440."""
-
+_VERSION = re.compile(VERSION_PATTERN, re.VERBOSE | re.IGNORECASE)
+"""A version by PEP 440, also within other words: `core_r0.10.0rc1`."""
 _BUILD = re.compile(
     r"(?<![0-9a-z])(?:git|g)?(?!d?20[0-9]{6})[0-9a-f]{7,40}(?:[.-]dirty)?(?![0-9a-z])"
 )
@@ -61,8 +58,8 @@ def is_numbered(version: str | None) -> bool:
 def version_order(version: str | None, build: int = 0) -> Precedence:
     """A key that sorts versions: what nobody stated, releases by number, rolling branches.
 
-    By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1,
-    whatever is between the parts; other words come after numbers, in the order of letters.
+    By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1;
+    what PEP 440 does not have comes after it, in the order of its numbers and letters.
     Builds that only the hash of a commit tells apart come by `build`, the place of each among them.
     """
     return *stage_order(version), build, natural(version or "")
@@ -72,18 +69,11 @@ def version_order(version: str | None, build: int = 0) -> Precedence:
 def stage_order(version: str | None) -> Precedence:
     """The same but for what only the hash of a commit tells apart: 1.0rc1+1a2b3c4 and +c4d5e6f."""
     rank = 0 if version is None else 2 if is_rolling(version) else 1
-    public, plus, local = (version or "").lower().removeprefix("v").partition("+")
-    stages = f"{_COMMIT.sub('', public)}{plus}{_BUILD.sub('', local)}"
-    spelled = re.sub(r"(\.0+)+(?!\.?[0-9])", "", stages)
-    parts = re.findall(r"[0-9]+|[a-z]+|\+|-(?=[0-9])", spelled)
-    return rank, (*map(_precedence, parts), (_END, 0, ""))
-
-
-def _precedence(part: str) -> Precedence:
-    if part.isdecimal():
-        return _NUMBER, int(part), ""
-    stage = _STAGES.get(part)
-    return (_WORD, 0, part) if stage is None else (stage, 0, "")
+    public, plus, local = (version or "").lower().partition("+")
+    words = f"{_COMMIT.sub('', public)}{plus}{_BUILD.sub('', local)}"
+    found = _VERSION.search(words)
+    rest = words[: found.start()] + words[found.end() :] if found else words
+    return rank, Version(found[0] if found else "0"), natural(rest)
 
 
 def newness(version: str | None, build: int = 0) -> Precedence:

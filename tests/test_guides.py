@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -93,7 +94,26 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def filled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A shell's, in which `perfdb` is the one under test, imported before; it names no store."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PERFDB_")}
+    with tempfile.TemporaryDirectory(prefix="perfdb-") as folder:
+        path = os.pathsep.join([folder, str(BIN), os.environ["PATH"]])
+        kept |= {"PATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "tests.preloaded", folder]
+        server = subprocess.Popen(command, cwd=ROOT, env=kept, stdout=subprocess.PIPE, text=True)
+        assert server.stdout
+        assert "ready\n" == server.stdout.readline()
+        yield kept
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def filled(
+    clone: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The clone after a run and an ingest, with the pages, logs and archives that guides name."""
     folder = tmp_path_factory.mktemp("filled") / "clone"
     shutil.copytree(clone, folder, symlinks=True)
@@ -104,7 +124,7 @@ def filled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (folder / step.name).write_text(step.text)
     for command in (f"perfdb run {QUICK}", "perfdb ingest runs data/published next.md"):
         done = subprocess.run(
-            shlex.split(command), cwd=folder, env=_environment(), capture_output=True, check=False
+            shlex.split(command), cwd=folder, env=environment, capture_output=True, check=False
         )
         assert 0 == done.returncode, done.stderr.decode()
     log = logs.nemo().encode()
@@ -118,18 +138,12 @@ def filled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _environment() -> dict[str, str]:
-    """A shell's, in which `perfdb` is the one under test; nothing of it names a store."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("PERFDB_")}
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"PATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 @pytest.fixture(scope="module")
 def wrong(
     request: pytest.FixtureRequest,
     clone: Path,
     filled: Path,
+    environment: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Mapping[Path, "Future[list[str]]"]]:
     """What is wrong on each page that is tested; as many are run at once as there are cores."""
@@ -149,7 +163,7 @@ def wrong(
             folder = tmp_path_factory.mktemp(page.stem) / "clone"
             base = clone if page.parent.name == FROM_NOTHING else filled
             shutil.copytree(base, folder, symlinks=True)
-            started[page] = pool.submit(lambda given: list(_wrong(*given)), (steps, folder))
+            started[page] = pool.submit(_wrong, steps, folder, environment)
         yield started
 
 
@@ -163,19 +177,23 @@ def test_the_commands_of_a_page_do_what_it_says(
     assert [] == wrong[page].result()
 
 
-def _wrong(steps: Sequence[Command | File], folder: Path) -> Iterator[str]:
-    """What did not come as it is written: where, the command, and what it said."""
-    done = _run([step for step in steps if isinstance(step, File) or not step.not_run], folder)
-    for command, code, printed in done:
-        said = f"line {command.line}: {command.text}\n{printed[-1500:]}"
+def _wrong(steps: Sequence[Command | File], folder: Path, environment: dict[str, str]) -> list[str]:
+    """What did not come as it is written: where, the command, and what it printed."""
+    found = []
+    runnable = [step for step in steps if isinstance(step, File) or not step.not_run]
+    for command, code, printed in _run(runnable, folder, environment):
+        where = f"line {command.line}: {command.text}\n{printed[-1500:]}"
         if code != command.exit_code:
-            yield f"exit code {code}, not {command.exit_code}: {said}"
+            found.append(f"exit code {code}, not {command.exit_code}: {where}")
         missing = guides.shows(printed, command.shown)
         if missing is not None:
-            yield f"prints no line {missing!r}: {said}"
+            found.append(f"prints no line {missing!r}: {where}")
+    return found
 
 
-def _run(steps: Sequence[Command | File], folder: Path) -> list[tuple[Command, int, str]]:
+def _run(
+    steps: Sequence[Command | File], folder: Path, environment: dict[str, str]
+) -> list[tuple[Command, int, str]]:
     """Run the commands in one shell, so that cd and export hold; its exit codes and its words."""
     outcomes = folder.parent / "outcomes"
     outcomes.mkdir()
@@ -192,7 +210,7 @@ def _run(steps: Sequence[Command | File], folder: Path) -> list[tuple[Command, i
             script.append(f"echo $? >{outcomes}/{len(commands)}.code")
             commands.append(step)
     bash = ["bash", "-c", "\n".join(script)]
-    subprocess.run(bash, cwd=folder, env=_environment(), check=True, timeout=PAGE_S)
+    subprocess.run(bash, cwd=folder, env=environment, check=True, timeout=PAGE_S)
     return [
         (
             command,

@@ -44,7 +44,7 @@ from perfdb.stated import figure
 Style = Literal["myst", "markdown"]
 
 PUBLISH_MARK: Final = "Made by `perfdb publish`; what is changed here is lost."
-"""Stands in every page that is made, and in none that is written."""
+"""In every page that is made, and in none that is written by hand."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|$~^&])")
 _WORD: Final = re.compile(r"[\w-]+")
