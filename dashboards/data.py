@@ -16,10 +16,10 @@ from perfdb.compare.releases import builds
 from perfdb.db import tables
 from perfdb.db.session import HEAD, current, is_missing, option, reading, reading_current, store_url
 from perfdb.errors import InputError, StoreError
-from perfdb.queries import catalog, findings, results
+from perfdb.queries import catalog, results
 from perfdb.queries import runs as run_queries
 from perfdb.record import Finding, Release, Result
-from perfdb.verify.stored import with_steps
+from perfdb.verify.figures import with_steps
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
@@ -85,7 +85,7 @@ def findings_of(store: Store) -> Findings:
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _found(store: Store) -> Sequence[Finding]:
     with reading(make_url(store.address)) as connection:
-        rows = connection.execute(findings.current()).mappings()
+        rows = connection.execute(results.current_findings()).mappings()
         return tuple(Finding.model_validate(dict(row)) for row in rows)
 
 
@@ -130,7 +130,7 @@ def steps(store: Store, run_id: str) -> pd.DataFrame:
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")
 def files(store: Store, run_id: str) -> pd.DataFrame:
     """The files a run was read from: name, SHA-256 and size."""
-    return _query(store, run_queries.files_of(run_id)).drop(columns="content")
+    return _query(store, run_queries.files_of(run_id))
 
 
 def release_names(rows: pd.DataFrame) -> list[str]:

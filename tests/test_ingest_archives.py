@@ -211,7 +211,7 @@ def test_links_and_devices_are_refused(
 
 def test_a_name_that_comes_twice_is_refused(sqlite: URL, tmp_path: Path) -> None:
     """Nobody says which of the two is right."""
-    path = write(tmp_path / "a.tar", tar([("a.log", LOG), ("b.log", LOG), ("./a.log", b"")]))
+    path = write(tmp_path / "a.tar", tar([("a.log", LOG), ("b.log", LOG), *[("./a.log", b"")] * 3]))
     report = ingest([path], sqlite, GIVEN)
     reason = "twice in the archive; nobody says which is right"
     assert (1, [(f"{path}!/a.log", reason)]) == (report.new, told(report))
@@ -258,6 +258,10 @@ def test_of_a_tar_that_is_cut_off_what_came_whole_is_read(
     report = ingest([path], sqlite, GIVEN)
 
     assert any(where == str(path) and "cut off" in message for where, message in told(report))
+    unpack(path, tmp_path / "out", Budget(), "a.tar")
+    unpacked = sorted((tmp_path / "out").glob("*"))
+    out = [(one.name, one.stat().st_size) for one in unpacked]
+    assert out == [(name, len(log)) for name, log in logs if name in dict(out)]
     sizes = rows_of(sqlite, select(sources.c.path, sources.c.size_bytes))
     whole = {f"{path}!/{name}": len(log) for name, log in logs}
     assert all(whole[str(place)] == size for place, size in sizes)

@@ -129,9 +129,6 @@ def golden() -> str:
     return f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
 
 
-EXPERIMENT = "{}_llama3_8b_bf16_gpus{}_tp1_pp1_cp1_vpNone_mbs1_gbs128"
-
-
 def test_golden_values_of_one_test_are_of_the_machines_in_their_names(
     sqlite: URL, tmp_path: Path
 ) -> None:

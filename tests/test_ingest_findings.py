@@ -11,7 +11,7 @@ from perfdb.audit.check import audit
 from perfdb.db.session import reading
 from perfdb.db.tables import findings
 from perfdb.ingest import Options, ingest
-from perfdb.queries import findings as questions
+from perfdb.queries import results as questions
 from perfdb.record import Finding
 from tests import factories
 from tests.trees import NEMO, rows_of
@@ -38,7 +38,7 @@ def page(tmp_path: Path) -> Path:
 def kept(url: URL) -> list[Finding]:
     """The findings of the results in force."""
     with reading(url) as connection:
-        rows = connection.execute(questions.current()).mappings()
+        rows = connection.execute(questions.current_findings()).mappings()
         return [Finding.model_validate(dict(row)) for row in rows]
 
 

@@ -150,18 +150,6 @@ class TestCompare:
         ]
         assert ([], []) == (list(app.table), list(app.subheader))
 
-    def test_published_figures_have_the_digits_of_their_page(self, filled):
-        """The later page says 840.0, the other one has no such column."""
-        wan = published(
-            case=case(framework="dfm", model="wan2.1-14b"),
-            release=Release(framework="dfm", version="26.04"),
-            figures=Figures(model_tflops_per_sec_per_gpu=840),
-            printed={"model_tflops_per_sec_per_gpu": "840.0"},
-        )
-        stored(filled, wan, page="later.md")
-        row = self.page("dfm 26.02", "dfm 26.04").table[0].value.iloc[0]
-        assert ("820.00", "840.0") == (row["A"], row["B"])
-
     def test_a_row_with_findings_is_marked_unless_they_are_accepted(
         self, impossible, tmp_path, monkeypatch
     ):
