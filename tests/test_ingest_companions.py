@@ -129,7 +129,6 @@ def golden() -> str:
     return f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
 
 
-
 def test_golden_values_of_one_test_are_of_the_machines_in_their_names(
     sqlite: URL, tmp_path: Path
 ) -> None:
