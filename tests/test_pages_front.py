@@ -143,8 +143,4 @@ def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
     logs = LogOptions((f"framework={said}",))
     given = checked(Options(PageContext(framework=said), logs=logs))
     assert (known, known) == (stated.release.framework, stated.case.framework)
-    assert (known, known, known) == (
-        given.context.framework,
-        given.stated.case.framework,
-        given.stated.fallback.framework,
-    )
+    assert (known, known) == (given.context.framework, given.settings.framework)

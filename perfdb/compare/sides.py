@@ -6,9 +6,8 @@ from functools import cached_property
 from math import isfinite
 from statistics import median
 
-from perfdb.metrics import CONVENTION_BOUND
+from perfdb.metrics import CONVENTION_BOUND, RATE
 from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result
-from perfdb.stated import RATE
 from perfdb.versions import natural
 
 FAULTS = (

@@ -3,17 +3,20 @@
 To add a markup: write its module, which turns the text into HTML, and add it to `FORMATS`.
 """
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
 from typing import Final
+
+from bs4.dammit import EncodingDetector
 
 from perfdb import versions
 from perfdb.catalog import names
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
-from perfdb.page_text import absent, lines, parsed
 from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
 from perfdb.pages.base import Page, PageContext, PageRead
 from perfdb.pages.context import Statement
@@ -21,6 +24,7 @@ from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import PageTable
 from perfdb.record import PublishedResult
+from perfdb.text import absent, line_ranges, parsed
 
 FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
 """The first that recognizes a text reads it; Markdown, which any text is, comes last."""
@@ -34,6 +38,25 @@ _VERSION = re.compile(
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 _CORRECT: Final = "correct one of them"
+_HEAD: Final = 4096
+"""The bytes in which HTML names its encoding."""
+
+
+def decoded_page(content: bytes) -> str:
+    """The text of a page: UTF-8, or the encoding of its byte order mark or its `<meta>`.
+
+    Raises UnicodeDecodeError where it is none of these.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        named = EncodingDetector.find_declared_encoding(content[:_HEAD], is_html=True)
+        if named and not named.startswith("utf-8"):
+            with suppress(LookupError):  # an encoding that Python does not know
+                return content.decode(named)
+        raise
 
 
 def read(where: str, text: str, context: PageContext) -> PageRead:
@@ -115,7 +138,7 @@ def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         found.setdefault(replace(problem, line=None), []).append(problem.line or 0)
     for problem, on in found.items():
         first, *others = sorted({*on})
-        also = f" (also on {lines(others)})" if others else ""
+        also = f" (also on {line_ranges(others)})" if others else ""
         yield replace(problem, line=first or None, message=problem.message + also)
 
 
@@ -158,7 +181,7 @@ def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Di
         if all(value is None for _, value in one.figures):
             bare.append(one.line)
     if bare:
-        message = f"results without any figure: {len(bare)}, on {lines(bare)}"
+        message = f"results without any figure: {len(bare)}, on {line_ranges(bare)}"
         remedy = "they are kept as unknown; write the figures, or remove the rows"
         yield Diagnostic(where, message, line=bare[0], remedy=remedy)
 

@@ -11,12 +11,12 @@ from perfdb.catalog import names
 from perfdb.catalog.names import ModelName, Refusal
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
-from perfdb.page_text import absent, parsed
 from perfdb.pages import columns, context
 from perfdb.pages.base import PageContext, Row, marks
 from perfdb.pages.context import Statement
 from perfdb.pages.tables import PageTable
 from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
+from perfdb.text import absent, parsed
 
 BRACKETED: Final = "bracketed"
 """The variant of values in brackets, where the page does not state what sets them apart."""

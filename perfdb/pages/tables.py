@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from perfdb import catalog
 from perfdb.fields import FIGURES
-from perfdb.page_text import absent, parsed
 from perfdb.pages import columns, context
 from perfdb.pages.base import Cell, Grid, Page, Row, marks, without_marks
 from perfdb.pages.columns import PageColumn
 from perfdb.pages.context import Statement
+from perfdb.text import absent, parsed
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from perfdb.db.tables import (
     runs,
     sources,
 )
-from perfdb.stated import LAST_VERIFIED
+from perfdb.record import LAST_VERIFIED
 
 
 def all_releases() -> Select[*tuple[object, ...]]:

@@ -13,7 +13,6 @@ from perfdb.errors import DamagedBytesError
 from perfdb.fields import FIGURES
 from perfdb.groups import grouped
 from perfdb.ingest.reads import LOG_PARSER_VERSION, PAGE, PAGE_PARSER_VERSION
-from perfdb.page_text import decoded_page
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from perfdb.queries import checks
@@ -85,7 +84,7 @@ def _by_bytes(row: RowMapping, content: bytes) -> ByLine:
 
 @lru_cache(maxsize=64)
 def _of_page(where: str, content: bytes, context: PageContext) -> ByLine:
-    found = reader.read(where, decoded_page(content), context)
+    found = reader.read(where, reader.decoded_page(content), context)
     lines = grouped(map(measure.of_page, found.results), lambda row: row.source_line)
     return {
         line: [{name: getattr(row, name) for name in COMPARED} for row in rows]
