@@ -11,10 +11,11 @@ from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberCo
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from dashboards import data
-from perfdb import metrics
+from perfdb import stated
 from perfdb.compare import report
 from perfdb.compare.report import Printed
-from perfdb.metrics import FOLLOWING, METRICS, FigureInputs, Metric
+from perfdb.metrics import METRICS, Metric
+from perfdb.stated import FOLLOWING, FigureInputs
 from perfdb.units import UNKNOWN
 
 LABELS: Mapping[str, str] = {
@@ -167,7 +168,7 @@ def followed(results: pd.DataFrame) -> pd.DataFrame:
     rows = [FigureInputs.model_validate(row) for row in data.records(results)]
     return results.assign(
         **{
-            column(metric): pd.array([metrics.computed(row, metric) for row in rows], "Float64")
+            column(metric): pd.array([stated.computed(row, metric) for row in rows], "Float64")
             for metric in FOLLOWING
         }
     )

@@ -23,8 +23,9 @@ from perfdb.compare.noise import (
 )
 from perfdb.compare.output import document
 from perfdb.compare.verdict import judge
-from perfdb.metrics import METRICS, RATE
+from perfdb.metrics import METRICS
 from perfdb.record import Note, NoteCode, Origin, Outcome
+from perfdb.stated import RATE
 from tests.test_compare import at, only_match, printed, result
 
 TFLOPS = "model_tflops_per_sec_per_gpu"

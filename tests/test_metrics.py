@@ -18,11 +18,11 @@ from perfdb import catalog, flops, metrics, record
 from perfdb.db.rows import ResultRow
 from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
-from perfdb.metrics import MFU, RATE, FigureInputs, computed, figure, is_computed
 from perfdb.queries.changes import all_revisions
 from perfdb.queries.results import FIELD_COLUMNS
 from perfdb.site.data import ResultRevision
 from perfdb.site.pages import revisions
+from perfdb.stated import MFU, RATE, FigureInputs, computed, figure, is_computed
 from perfdb.verify import stored as verify_stored
 from perfdb.verify.figures import RECOMPUTED
 
@@ -187,7 +187,7 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/verify/stored.py", verify_stored._COLUMNS),
         ("perfdb/export/results.py", STORED),
         ("perfdb/record.py", {one.name for one in dataclasses.fields(record.Result)}),
-        ("perfdb/metrics.py", FigureInputs.model_fields),
+        ("perfdb/stated.py", FigureInputs.model_fields),
         ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
         ("perfdb/site/data.py", ResultRevision.__dataclass_fields__),
         ("perfdb/site/pages/revisions.py", revisions.FIGURES),

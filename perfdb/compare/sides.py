@@ -6,8 +6,9 @@ from functools import cached_property
 from math import isfinite
 from statistics import median
 
-from perfdb.metrics import CONVENTION_BOUND, RATE
+from perfdb.metrics import CONVENTION_BOUND
 from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result
+from perfdb.stated import RATE
 from perfdb.versions import natural
 
 FAULTS = (

@@ -6,12 +6,13 @@ from enum import StrEnum
 from math import exp, inf, isclose, log, log1p
 from typing import Final
 
-from perfdb import metrics
+from perfdb import stated
 from perfdb.audit.interval import half_unit
 from perfdb.compare.noise import half_between, spread
 from perfdb.compare.sides import Side, usable
-from perfdb.metrics import CONVENTION_BOUND, METRICS, RATE
+from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Origin, Outcome, Result
+from perfdb.stated import RATE
 from perfdb.units import number, significant, text
 
 TOO_NOISY = 0.05
@@ -230,7 +231,7 @@ def _gflop_per_token(result: Result) -> tuple[float, float] | None:
     """What a result counts, and the share of it that rounding leaves open."""
     known = {name: value for name in (*_RATES, _TFLOPS) if (value := usable(result, name))}
     nothing: dict[str, float | None] = dict.fromkeys(_RATES)
-    tokens = metrics.figure(replace(result, **(nothing | known)), RATE)  # type: ignore[arg-type]
+    tokens = stated.figure(replace(result, **(nothing | known)), RATE)  # type: ignore[arg-type]
     if tokens is None or _TFLOPS not in known:
         return None
     rounding = sum(

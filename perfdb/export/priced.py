@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from perfdb import catalog, metrics
 from perfdb.errors import Diagnostic, InputError
 from perfdb.export.base import Cell, Column, Table
-from perfdb.metrics import RATE
+from perfdb.stated import RATE
 
 COLUMNS = (Column("price_per_gpu_hour", float), Column("cost_per_million_tokens", float))
 

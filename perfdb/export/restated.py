@@ -18,9 +18,9 @@ from perfdb.export import results
 from perfdb.export.base import Cell, Column, Table
 from perfdb.flops.base import Convention
 from perfdb.messages import note_text
-from perfdb.metrics import MFU, FigureInputs, figure
 from perfdb.queries.scope import Scope
 from perfdb.record import Result
+from perfdb.stated import MFU, FigureInputs, figure
 from perfdb.units import significant
 
 COLUMNS = (

@@ -8,13 +8,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from perfdb import metrics
+from perfdb import stated
 from perfdb.export.base import Cell, Column, Table
 from perfdb.messages import note_text
-from perfdb.metrics import EMITTED, FigureInputs
+from perfdb.metrics import EMITTED
 from perfdb.queries import results
 from perfdb.queries.scope import Scope, within
 from perfdb.record import Note
+from perfdb.stated import FigureInputs
 
 STORED = (
     "framework", "release", "container", "system", "model", "qualifiers", "task", "precision",
@@ -30,7 +31,7 @@ STORED = (
 )  # fmt: skip
 """What the store has, under its own names."""
 _STORED: Final = itemgetter(*STORED)
-COMPUTED = tuple(metrics.FOLLOWING)
+COMPUTED = tuple(stated.FOLLOWING)
 """The figures that follow where they are not stated, exported as `computed_…` behind those that
 programs print themselves, which are `emitted_…`."""
 COLUMNS = (
@@ -84,7 +85,7 @@ def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
     values = [
         *_STORED(row),
         *map(of_program.get, EMITTED),
-        *(metrics.computed(result, name) for name in COMPUTED),
+        *(stated.computed(result, name) for name in COMPUTED),
     ]
     return [
         value

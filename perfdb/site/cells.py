@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
-from perfdb.metrics import MFU, figure, is_computed
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Outcome
 from perfdb.site import addresses, columns
 from perfdb.site.addresses import result_row
@@ -24,6 +23,7 @@ from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import release_title
 from perfdb.site.templates import badge, joined, link, render_text, short_hash, to
+from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
 """The mark of a figure that is not stated and follows from others that are."""

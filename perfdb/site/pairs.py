@@ -12,11 +12,11 @@ from perfdb.compare import Comparison, Match, Verdict, comparison, marked, repor
 from perfdb.compare.read import of_rows
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
-from perfdb.metrics import RATE
 from perfdb.record import Result
 from perfdb.site import addresses
 from perfdb.site.cells import FLOPS
 from perfdb.site.grouping import release_title
+from perfdb.stated import RATE
 from perfdb.versions import is_rolling, version_order
 
 MOST_PAIRS: Final = 5

@@ -25,7 +25,7 @@ from perfdb.audit.review import Entry, explained
 from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
-from perfdb.metrics import METRICS, figure
+from perfdb.metrics import METRICS
 from perfdb.queries import findings
 from perfdb.record import Finding, Note, NoteCode, Severity
 from perfdb.site import addresses, columns
@@ -38,6 +38,7 @@ from perfdb.site.page import yaml_text
 from perfdb.site.pages.releases import ReleaseData, of_results
 from perfdb.site.tables import HtmlTable, results_table
 from perfdb.site.templates import ENVIRONMENT
+from perfdb.stated import figure
 from perfdb.text import line_ranges
 
 Style = Literal["myst", "markdown"]

@@ -9,12 +9,12 @@ from typing import Final, Literal, get_args
 
 from perfdb import metrics
 from perfdb.groups import grouped
-from perfdb.metrics import figure
 from perfdb.site import addresses
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import newest_first, section_title, system_order
 from perfdb.site.pages import best_results
 from perfdb.site.pages.best_results import RATES, Rate, qualifiers
+from perfdb.stated import figure
 from perfdb.versions import natural
 
 Scaling = Literal["weak", "strong"]

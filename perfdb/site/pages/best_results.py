@@ -11,7 +11,7 @@ from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.compare import report
 from perfdb.groups import grouped
-from perfdb.metrics import CONVENTION_BOUND, METRICS, RATE, Metric, figure, is_computed
+from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.site import addresses, charts
 from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, work
 from perfdb.site.charts import ChartBar, ChartLine
@@ -21,6 +21,7 @@ from perfdb.site.pages import parts
 from perfdb.site.pages.parts import differing, label, note, rows_left_out
 from perfdb.site.tables import plain
 from perfdb.site.templates import joined, render
+from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import is_rolling, version_order
 
 Key = TypeVar("Key")

@@ -13,7 +13,7 @@ from perfdb import catalog, flops, units
 from perfdb.catalog import Model
 from perfdb.flops.lora import parameters
 from perfdb.groups import grouped
-from perfdb.metrics import METRICS, RATE
+from perfdb.metrics import METRICS
 from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.cells import HtmlCell, gpus, marked
 from perfdb.site.columns import Profile
@@ -24,6 +24,7 @@ from perfdb.site.pages import best_results, comparisons, parts
 from perfdb.site.pages.parts import heads, link_cell, precision_of, release_of
 from perfdb.site.tables import HtmlHead, Made, plain, table
 from perfdb.site.templates import code, facts, joined, paragraph, render, render_text
+from perfdb.stated import RATE
 from perfdb.versions import natural
 
 MOST_ROWS: Final = 300

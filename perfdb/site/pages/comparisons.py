@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
 from perfdb.groups import grouped
-from perfdb.metrics import METRICS, RATE, TRILLION, figure, is_computed
+from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import columns
 from perfdb.site.addresses import hashed
 from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, formatted, known
@@ -19,6 +19,7 @@ from perfdb.site.pages.best_results import RATES, Rate, best_of_each, qualifiers
 from perfdb.site.pages.parts import precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, table
 from perfdb.site.templates import joined, render
+from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import newness
 
 BASE: Final = "bf16"

@@ -10,7 +10,6 @@ from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Verdict, report
 from perfdb.groups import grouped
-from perfdb.metrics import RATE
 from perfdb.site import addresses, columns
 from perfdb.site.cells import FLOPS, figure_text, work
 from perfdb.site.data import SiteData, SiteResult
@@ -24,6 +23,7 @@ from perfdb.site.pages.runs import latest_first
 from perfdb.site.pairs import ReleasePair, disagreement, tally
 from perfdb.site.tables import results_table
 from perfdb.site.templates import render
+from perfdb.stated import RATE
 
 MOST_RUNS: Final = 5
 UNITS: Final = {RATE: "tokens/s/GPU", FLOPS: "TFLOP/s/GPU", "step_time_s": "step time"}

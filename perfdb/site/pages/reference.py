@@ -12,12 +12,13 @@ from perfdb import catalog, flops, units
 from perfdb.db import tables as schema
 from perfdb.export import results as export
 from perfdb.fields import BY_NAME
-from perfdb.metrics import EMITTED, METRICS, MFU, RATE
+from perfdb.metrics import EMITTED, METRICS
 from perfdb.record import Figures
 from perfdb.site import charts, columns, downloads
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import plain
 from perfdb.site.templates import code, joined, render, render_text
+from perfdb.stated import MFU, RATE
 
 ROW, WIDTH, GUTTER, BETWEEN, MARGIN = 20, 120, 64, 22, 16
 """In units of the diagram: a row of a table, a box, the space between boxes, and the margin."""

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
 from perfdb.groups import grouped
-from perfdb.metrics import METRICS, RATE, TRILLION
+from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
@@ -24,6 +24,7 @@ from perfdb.site.pages.parts import heads, href, link_cell, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
 from perfdb.site.templates import facts, joined, link, paragraph, render, render_text
+from perfdb.stated import RATE
 
 NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
 PUBLISHED: Final = (

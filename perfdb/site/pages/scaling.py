@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from perfdb import metrics, units
 from perfdb.audit.interval import half_unit
-from perfdb.metrics import CONVENTION_BOUND, METRICS, RATE, TRILLION, figure
+from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
 from perfdb.site import addresses, charts
 from perfdb.site.addresses import slug
 from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, figure_text, formatted, known
@@ -25,6 +25,7 @@ from perfdb.site.pages.parts import heads, href, label, link_cell, note, rows_le
 from perfdb.site.series import ScaledModel, ScalingPage, ScalingSeries, efficiency
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
 from perfdb.site.templates import joined, paragraph, render, short_hash, to
+from perfdb.stated import RATE, figure
 
 RULE: Final = "scaling"
 """The rule of the audit that notes where work does not scale."""
