@@ -4,9 +4,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from dashboards import data
 from dashboards.choices import SAME_PAGE
 from dashboards.findings import plain
-from dashboards.obstacle import obstacle
 from dashboards.views import compare, explore, runs
 
 ICON = Path(__file__).with_name("icon.png")
@@ -27,7 +27,7 @@ def main() -> None:
     )
     st.session_state[SAME_PAGE] = st.session_state.get("page") == page.url_path
     st.session_state["page"] = page.url_path
-    if found := obstacle():
+    if found := data.obstacle():
         st.title("Nothing to show yet")
         st.info(plain(found.sentence))
         st.write("These commands help. Then reload this page.")

@@ -59,24 +59,21 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
 
 def check_free(host: str, port: int) -> None:
     """Raises InputError where this machine has no such address, or cannot listen on the port."""
-    remedy = "name one, such as localhost, or 0.0.0.0 for all of them"
-    reasons: list[str | None] = []
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        found, reasons = [], [error.strerror if isinstance(error, OSError) else str(error)]
-    for *how, _, address in found:  # of several that `localhost` has one may be missing
-        try:
-            with socket.socket(*how) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(address)
-        except OSError as error:
-            if error.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}:
-                reasons.append(error.strerror)
-                continue
-            in_use = error.errno == EADDRINUSE
-            fault = f"{port} is in use" if in_use else f"{port} cannot be used: {error.strerror}"
-            raise InputError(Diagnostic("--port", fault, remedy="name another")) from error
-    if reasons and len(reasons) >= len(found):
-        fault = f"{host!r} is no address of this machine: {reasons[0]}"
-        raise InputError(Diagnostic("--host", fault, remedy=remedy))
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (socket.gaierror, UnicodeError) as error:
+        raise InputError(_no_address(host, error)) from error
+    except OSError as error:
+        if error.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}:
+            raise InputError(_no_address(host, error)) from error
+        fault = "is in use" if error.errno == EADDRINUSE else f"cannot be used: {error.strerror}"
+        raise InputError(Diagnostic("--port", f"{port} {fault}", remedy="name another")) from error
+
+
+def _no_address(host: str, error: Exception) -> Diagnostic:
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    remedy = "name one, such as localhost, or 0.0.0.0 for all of them"
+    return Diagnostic("--host", f"{host!r} is no address of this machine: {why}", remedy=remedy)

@@ -1,25 +1,25 @@
 """The pages' queries of the store: read-only, cached, and asked again when the store changes."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
-from sqlalchemy import Select, make_url
+from sqlalchemy import URL, Select, make_url
 
 from dashboards.findings import Findings, by_result
-from dashboards.release_pairs import Work
 from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
 from perfdb.compare import Choice, read
 from perfdb.compare.releases import builds
 from perfdb.db import tables
-from perfdb.db.session import reading, reading_current, store_url
-from perfdb.queries import catalog, findings, results
+from perfdb.db.session import HEAD, current, is_missing, option, reading, reading_current, store_url
+from perfdb.errors import InputError, StoreError
+from perfdb.queries import catalog, results
 from perfdb.queries import runs as run_queries
 from perfdb.record import Finding, Release, Result
-from perfdb.verify.stored import with_steps
+from perfdb.verify.figures import with_steps
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
@@ -85,11 +85,11 @@ def findings_of(store: Store) -> Findings:
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
 def _found(store: Store) -> Sequence[Finding]:
     with reading(make_url(store.address)) as connection:
-        rows = connection.execute(findings.current()).mappings()
+        rows = connection.execute(results.current_findings()).mappings()
         return tuple(Finding.model_validate(dict(row)) for row in rows)
 
 
-def work(store: Store) -> Work:
+def work(store: Store) -> Mapping[int, Set[str]]:
     """The keys of the workloads that each release has results of, by release_id."""
     keys = representative(store).groupby("release_id")["workload_key"]
     return {int(str(release_id)): frozenset(group) for release_id, group in keys}
@@ -130,7 +130,7 @@ def steps(store: Store, run_id: str) -> pd.DataFrame:
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")
 def files(store: Store, run_id: str) -> pd.DataFrame:
     """The files a run was read from: name, SHA-256 and size."""
-    return _query(store, run_queries.files_of(run_id)).drop(columns="content")
+    return _query(store, run_queries.files_of(run_id))
 
 
 def release_names(rows: pd.DataFrame) -> list[str]:
@@ -154,3 +154,56 @@ def _query(store: Store, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
         columns = list(found.keys())
         rows = pd.DataFrame([tuple(row) for row in found], columns=columns, dtype=object)
     return rows.convert_dtypes()
+
+
+# ------------------------------------------------------------ why the store cannot be shown
+
+
+class Obstacle(NamedTuple):
+    """Why there is nothing to show, and the commands that change it."""
+
+    sentence: str
+    commands: str
+
+
+OTHER = "perfdb dashboard --db sqlite:///FILE"
+"""The command that shows another store, if this one cannot be read."""
+
+
+def obstacle() -> Obstacle | None:
+    """What keeps the store from being shown; None if nothing does."""
+    try:
+        url = store_url()
+    except InputError as error:
+        return Obstacle(str(error), OTHER)
+    filling = f"perfdb run recipes/\n{storing(url)}"
+    try:
+        found = store()
+        accepted(None)
+    except StoreError as error:
+        return Obstacle(str(error), _remedy(url, filling))
+    except InputError as error:
+        return Obstacle(str(error), f"perfdb audit {_named(url)}")
+    is_empty = not releases(found) and runs(found).empty
+    return Obstacle("The store is empty.", filling) if is_empty else None
+
+
+def _remedy(url: URL, filling: str) -> str:
+    """The commands to create the store, to upgrade its schema, or to show another one."""
+    try:
+        if is_missing(url):
+            return filling
+        with reading(url) as connection:
+            version = current(connection)
+    except StoreError:
+        return OTHER
+    return OTHER if version and version > HEAD else f"perfdb db upgrade {_named(url)}"
+
+
+def storing(url: URL) -> str:
+    """The command that stores runs in the store of this address."""
+    return f"perfdb ingest runs/ {_named(url)}"
+
+
+def _named(url: URL) -> str:
+    return option(url.render_as_string())

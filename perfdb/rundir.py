@@ -166,22 +166,18 @@ class RunDir:
 
 
 def parse_worker(run: RunDir, content: Callable[[str], bytes]) -> Worker:
-    """What the bytes of a run's files, by their names, say of its worker; none: no such file.
+    """What the bytes of a run's files state of its worker; no bytes: there is no such file.
 
     Raises RunDirError.
     """
-    summary, configuration = content(run.summary.name), content(run.worker_config.name)
+    summary, configuration = content(_SUMMARY), content(WORKER_CONFIG)
+    where = f"{run.path}/"
     return Worker(
-        parse_json(str(run.summary), summary, WorkerSummary) if summary else None,
-        parse_json(str(run.worker_config), configuration, WorkerConfiguration)
+        parse_json(where + _SUMMARY, summary, WorkerSummary) if summary else None,
+        parse_json(where + WORKER_CONFIG, configuration, WorkerConfiguration)
         if configuration
         else None,
     )
-
-
-def is_log(name: str) -> bool:
-    """Whether a file of a run directory, by its name there, is a raw log."""
-    return name not in _FILES_BUT_LOGS
 
 
 def find_runs(root: Path) -> list[RunDir]:

@@ -9,7 +9,7 @@ from sqlalchemy import URL
 from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
 from perfdb.ingest import Options, ingest, withdraw
-from perfdb.queries import findings as questions
+from perfdb.queries import results as questions
 from perfdb.record import Finding
 
 PAGE = """---
@@ -106,7 +106,7 @@ def drop_row(tmp_path: Path, name: str) -> None:
 def kept_findings(store: URL) -> list[str]:
     """The rules of the findings that the store has, as the last ingest left them."""
     with reading(store) as connection:
-        return [it["rule"] for it in connection.execute(questions.current()).mappings()]
+        return [it["rule"] for it in connection.execute(questions.current_findings()).mappings()]
 
 
 @pytest.mark.parametrize("how", ["drops the row", "is withdrawn"])

@@ -51,7 +51,7 @@ def test_every_way_to_end_has_its_exit_code(
     assert code == ended(monkeypatch, raised)
 
 
-def test_a_defect_leaves_its_traceback_in_a_file_and_not_on_the_screen(
+def test_a_defect_leaves_its_traceback_in_a_file_and_problems_a_line_each(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ended(monkeypatch, ZeroDivisionError("ours"))
@@ -60,11 +60,6 @@ def test_a_defect_leaves_its_traceback_in_a_file_and_not_on_the_screen(
     report = Path(said.split("report it with ")[1].strip())
     assert "ZeroDivisionError: ours" in report.read_text()
     report.unlink()
-
-
-def test_every_problem_is_said_on_a_line_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     problems = [
         Diagnostic("a.yaml", "wrong", "num_gpus", 3, "add it"),
         Diagnostic("b.yaml", "empty"),
@@ -152,31 +147,19 @@ def test_a_narrow_terminal_shows_a_line_for_each_name_of_the_catalogue(
     ],
 )
 def test_a_variable_that_is_not_set_is_not_taken_for_this_folder(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    arguments: list[str],
-    told: str,
+    perfdb: Shell, tmp_path: Path, arguments: list[str], told: str
 ) -> None:
     """Nor for an option that is left out."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["perfdb", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    said = capsys.readouterr()
-    assert (2, "") == (ended.value.code, said.out)
-    assert f"Error: {told}: is a variable not set?" in said.err
-    assert [] == [*tmp_path.iterdir()]
+    before = set(tmp_path.iterdir())
+    code, out, err = perfdb(*arguments)
+    assert (2, "") == (code, out)
+    assert f"Error: {told}: is a variable not set?" in err
+    assert before == set(tmp_path.iterdir())
 
 
-def test_a_misspelt_command_says_what_may_be_meant(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["perfdb", "rnu"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert 2 == ended.value.code
-    assert "no command 'rnu'; did you mean run?" in capsys.readouterr().err
+def test_a_misspelt_command_says_what_may_be_meant(perfdb: Shell) -> None:
+    code, _, err = perfdb("rnu")
+    assert (2, True) == (code, "no command 'rnu'; did you mean run?" in err)
 
 
 def ended_in_shell(line: str) -> tuple[int, str]:

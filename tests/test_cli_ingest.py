@@ -12,7 +12,7 @@ import pytest
 
 from perfdb.db import session
 from tests import factories
-from tests.archives import COMPRESSORS, of_folder, tar, write, zipped
+from tests.archives import of_folder, tar, write, zipped
 from tests.shell import Shell
 
 PAGE = """\
@@ -194,26 +194,6 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     assert ["runs"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_a_dry_run_as_json_lists_the_results_of_archives_too(perfdb: Shell, tmp_path: Path) -> None:
-    """With the reasons for what would be rejected, and without a store."""
-    factories.write_run(tmp_path / "tree", run_id="a")
-    members = [*of_folder(tmp_path / "tree"), ("../x.log", b"")]
-    write(tmp_path / "a.tar.zst", COMPRESSORS[".zst"](tar(members)))
-
-    shown = perfdb("ingest", "a.tar.zst", "--dry-run")
-    done = perfdb("ingest", "a.tar.zst", "--dry-run", "--json")
-
-    assert (1, 1) == (shown.code, done.code)
-    assert "llama3-8b" in shown.stdout
-    told = json.loads(done.stdout)
-    assert [("llama3-8b", 12.15, "finished")] == [
-        (one["model"], one["step_time_s"], one["outcome"]) for one in told["results"]
-    ]
-    reason = "the name leads out of the archive"
-    assert [{"path": "a.tar.zst!/../x.log", "line": None, "reason": reason}] == told["rejected"]
-    assert not (tmp_path / "perfdb.sqlite").exists()
-
-
 def test_more_may_be_unpacked_where_the_command_line_says_so(perfdb: Shell, tmp_path: Path) -> None:
     """A zip that says that it holds 2 GiB: refused below that, and then looked into."""
     content = bytearray(zipped([("a.bin", b"1")]))
@@ -229,7 +209,7 @@ def test_more_may_be_unpacked_where_the_command_line_says_so(perfdb: Shell, tmp_
     assert "the archive holds no run directory, page or log" in more.stderr
 
 
-@pytest.mark.parametrize("style", ["csv", "parquet"])
+@pytest.mark.parametrize("style", ["csv"])
 def test_an_export_goes_to_a_file_or_to_stdout(perfdb: Shell, tmp_path: Path, style: str) -> None:
     """The same bytes."""
     factories.write_run(tmp_path / "runs")
@@ -299,20 +279,6 @@ def words_of(*changed: str) -> list[str]:
     """--set for each setting, with what is given in place of the field's own."""
     fields = {setting.partition("=")[0]: setting for setting in (*SET, *changed)}
     return [word for setting in fields.values() for word in ("--set", setting)]
-
-
-def test_a_window_longer_than_the_log_gives_no_figures(perfdb: Shell, tmp_path: Path) -> None:
-    """The last hundred of a few steps would be all of them, the warm-up too."""
-    (tmp_path / "train.log").write_text(NEMO_LOG)
-    asked = ("train.log", *words_of(), "--release", "2.0", "--window", "last_n(100)")
-
-    shown = json.loads(perfdb("ingest", *asked, "--dry-run", "--json").stdout)["results"]
-    stored = perfdb("ingest", *asked)
-    [row] = json.loads(perfdb("export", "results", "--format", "json").stdout)
-
-    assert stored.stdout.startswith("1 new (1 without figures: incomplete), 0 revised")
-    assert shown[0]["withheld"].endswith(" of 100 steps; last_n(100) would take the warm-up in")
-    assert (None, "incomplete") == (row["step_time_s"], row["outcome"])
 
 
 def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(

@@ -1,13 +1,11 @@
 """A damaged store is an error of every command that reads it or writes to it."""
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
-from perfdb.db import migrate
 from perfdb.errors import StoreError
 from perfdb.ingest import ingest
 from perfdb.queries.scope import Scope
@@ -17,14 +15,12 @@ from perfdb.verify.recompute import recompute
 from tests.trees import NEMO, write_tree
 
 HASH = b"content_hash"
-ID = b"\tid INTEGER NOT NULL"
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "the second half is missing": lambda store: store[: len(store) // 2],
     "the tables are no SQL": lambda store: store.replace(b"CREATE TABLE", b"CREATE TABEL"),
     "the tables are no text": lambda store: store.replace(b"CREATE TABLE", b"CREATE TABL\xe8"),
     "a name of a column is no text": lambda store: store.replace(HASH, HASH[:-1] + b"\xe8"),
     "a column has another name": lambda store: store.replace(HASH, HASH[:-1] + b"i"),
-    "an id is no key": lambda store: store.replace(ID, ID.replace(b"INTEGER", b"INTEEER")),
     "pages are blank": lambda store: store[: 3 * 4096] + bytes(6 * 4096) + store[9 * 4096 :],
 }
 USES: dict[str, Callable[[Path, URL], object]] = {
@@ -48,13 +44,3 @@ def test_a_damaged_store_is_an_error_that_says_so(sqlite: URL, tmp_path: Path, u
             StoreError, match=r"store\.sqlite: .*; the file is damaged: take an old"
         ):
             USES[use](tree, sqlite)
-
-
-def test_a_definition_that_one_bit_has_made_bytes_is_no_text(sqlite: URL) -> None:
-    """SQLite takes it for text; what compares the tables with the code's would not."""
-    with sqlite3.connect(str(sqlite.database)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_schema SET sql = CAST(sql AS BLOB) WHERE name = 'runs'")
-    connection.close()
-    with pytest.raises(StoreError, match="definitions of the tables are no text; the file is dam"):
-        migrate.differences(sqlite)

@@ -13,12 +13,12 @@ from sqlalchemy import URL
 from perfdb import catalog
 from perfdb.db.session import reading
 from perfdb.errors import InputError
-from perfdb.export import FORMATS, priced
-from perfdb.export.base import Column, Table
+from perfdb.export import FORMATS, results
+from perfdb.export.formats import Column, Table
 from perfdb.export.results import table
 from perfdb.ingest import Options, ingest
 from perfdb.pages.base import PageContext
-from perfdb.record import Figures, Note, NoteCode, Outcome
+from perfdb.record import Figures, Outcome
 from tests import factories
 from tests.shell import Shell
 
@@ -56,7 +56,8 @@ def filled(store: URL, tmp_path: Path) -> URL:
     )
     for tokens in (12_273, 12_300.5):
         figures = Figures(tokens_per_sec_per_gpu=tokens)
-        factories.stored(store, factories.published(case=row, figures=figures))
+        published = factories.published(case=row, figures=figures, notes=("a, b; c", "d"))
+        factories.stored(store, published)
     return store
 
 
@@ -77,35 +78,38 @@ def rows_of(url: URL, style: str) -> list[dict[str, object]]:
     return [dict(row) for row in csv.DictReader(io.StringIO(content.decode()))]
 
 
-def test_the_columns_are_the_contract(sqlite: URL) -> None:
-    """In this order, and no other column."""
-    with reading(sqlite) as connection:
-        assert FIELDS == table(connection).names
-
-
 @pytest.mark.parametrize("style", ["csv", "json", "parquet"])
 def test_every_format_has_the_columns_in_order(filled: URL, style: str) -> None:
-    """Each row has all of them, whether known or not."""
-    rows = rows_of(filled, style)
-
-    assert [FIELDS] * 3 == [list(row) for row in rows]
+    """Each row has all of them, whether known or not, and so has an export without rows."""
+    assert [FIELDS] * 3 == [list(row) for row in rows_of(filled, style)]
 
 
 def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> None:
     """No figure is rounded, and none is 0 because it is not known."""
     finished, failed, published = rows_of(filled, "csv")
 
-    assert ("12.15", "skip_warmup(2)", "8", "causal", "measured", "finished") == tuple(
-        finished[name]
-        for name in ("step_time_s", "window", "num_steps", "flops_convention", "origin", "outcome")
-    )
-    assert "10787.818930041152" == finished["tokens_per_sec_per_gpu"]
-    assert str(finished["source"]).endswith("a/steps.jsonl")
-    unknown = {"step_time_s", "tokens_per_sec_per_gpu", "mfu", "num_steps", "window"}
-    assert {""} == {failed[name] for name in unknown}
-    assert ("out_of_memory", "the run was out of memory") == (failed["outcome"], failed["withheld"])
-    assert ["a", "b", ""] == [row["run_id"] for row in (finished, failed, published)]
     expected = {
+        "run_id": "a",
+        "step_time_s": "12.15",
+        "window": "skip_warmup(2)",
+        "num_steps": "8",
+        "flops_convention": "causal",
+        "origin": "measured",
+        "outcome": "finished",
+        "tokens_per_sec_per_gpu": "10787.818930041152",
+    }
+    assert expected == {name: finished[name] for name in expected}
+    assert str(finished["source"]).endswith("a/steps.jsonl")
+    unknown = ("step_time_s", "tokens_per_sec_per_gpu", "mfu", "num_steps", "window")
+    expected = {
+        **dict.fromkeys(unknown, ""),
+        "run_id": "b",
+        "outcome": "out_of_memory",
+        "withheld": "the run was out of memory",
+    }
+    assert expected == {name: failed[name] for name in expected}
+    expected = {
+        "run_id": "",
         "release": "25.04",
         "container": "nvcr.io/nvidia/nemo:25.04",
         "qualifiers": "dropless",
@@ -117,17 +121,25 @@ def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> N
         "step_time_s": "",
         "source": "data/published/page.md",
         "source_line": "7",
+        "notes": "a, b; c | d",
     }
     assert expected == {name: published[name] for name in expected}
+    assert 4 == len(exported(filled, "csv").splitlines())
 
 
-@pytest.mark.parametrize("style", ["json", "parquet"])
-def test_a_run_has_the_spread_of_its_step_times_and_its_peak_memory(
-    filled: URL, style: str
-) -> None:
-    """By hand: eight steps, 98.1 s; 0.79875 s² over 7; 12.0 and 12.6 + 0.3 × 0.3 s; 60 GiB."""
-    finished, failed, published = rows_of(filled, style)
+def test_json_and_parquet_keep_types_and_agree(filled: URL) -> None:
+    """A number is a number, a flag a flag, and unknown is null in both.
 
+    The spread by hand: eight steps, 98.1 s; 0.79875 s² over 7; 12.0 and 12.6 + 0.3 × 0.3 s; 60 GiB.
+    """
+    rows = rows_of(filled, "json")
+
+    assert rows == rows_of(filled, "parquet")
+    finished, failed, published = rows
+    assert (False, None, 8, 12_300.5) == tuple(
+        published[name]
+        for name in ("fsdp_enabled", "fsdp_size", "num_gpus", "tokens_per_sec_per_gpu")
+    )
     known = {
         "step_time_mean_s": 12.2625,
         "step_time_stdev_s": 0.3377975,
@@ -180,33 +192,17 @@ Note: Mock data, no padding; last of 50 steps.
 """
 
 
-@pytest.mark.parametrize("style", ["csv", "json", "parquet"])
-def test_rows_that_are_alike_say_what_tells_them_apart(
-    sqlite: URL, tmp_path: Path, style: str
-) -> None:
+def test_rows_that_are_alike_say_what_tells_them_apart(sqlite: URL, tmp_path: Path) -> None:
     """And what their page says of them and of its original."""
     page = tmp_path / "page.md"
     page.write_text(ORIGINAL_PAGE)
     ingest([page], sqlite, Options(PageContext(framework="dfm", release="main")))
     names = ("variant", "notes", "source_url", "published_on")
-    unknown = "" if style == "csv" else None
     original = ("https://example.org/performance.html", "2025-04-30")
     assert {
         ("megatron-core", "Mock data, no padding; last of 50 steps.", *original),
-        ("automodel", unknown, *original),
-    } == {tuple(row[name] for name in names) for row in rows_of(sqlite, style)}
-
-
-def footnote(text: str) -> Note:
-    return Note(NoteCode.FOOTNOTE, {"text": text})
-
-
-def test_several_notes_are_one_text(store: URL) -> None:
-    """They have commas and semicolons of their own, and a row of CSV stays one line."""
-    factories.stored(store, factories.published(notes=tuple(map(footnote, ("a, b; c", "d")))))
-    [row] = rows_of(store, "csv")
-    assert ("a, b; c | d", "") == (row["notes"], row["variant"])
-    assert 2 == len(exported(store, "csv").splitlines())
+        ("automodel", "", *original),
+    } == {tuple(row[name] for name in names) for row in rows_of(sqlite, "csv")}
 
 
 COMPUTED = ("computed_tokens_per_sec_per_gpu", "computed_mfu")
@@ -254,14 +250,14 @@ def test_results_are_narrowed_as_in_other_commands(
     dfm = factories.release("main", framework="dfm")
     factories.stored(
         sqlite,
-        factories.published(notes=(footnote("a"),)),
+        factories.published(notes=("a",)),
         factories.published(
-            notes=(footnote("b"),),
+            notes=("b",),
             case=nemo.model_copy(update={"system": "dgx-b200"}),
             release=newer,
         ),
         factories.published(
-            notes=(footnote("c"),),
+            notes=("c",),
             case=factories.case(framework="dfm", model="llama3-70b"),
             release=dfm,
         ),
@@ -298,22 +294,14 @@ def test_names_that_the_store_does_not_have_are_refused(
     assert all(message in done.stderr for message in messages)
 
 
-def test_json_and_parquet_keep_types_and_agree(filled: URL) -> None:
-    """A number is a number, a flag a flag, and unknown is null in both."""
-    rows = rows_of(filled, "json")
-
-    assert rows == rows_of(filled, "parquet")
-    assert (False, None, 8, 12_300.5) == tuple(
-        rows[2][name]
-        for name in ("fsdp_enabled", "fsdp_size", "num_gpus", "tokens_per_sec_per_gpu")
-    )
-
-
-def test_parquet_has_a_type_for_each_column_even_without_rows(store: URL) -> None:
-    """Tools that read many files want the same schema from each."""
+def test_an_empty_store_exports_its_columns_alone_with_their_types(sqlite: URL) -> None:
+    """Two lines of Markdown, one of CSV, an empty list of JSON; the same schema of Parquet."""
     from pyarrow import parquet
 
-    schema = parquet.read_table(io.BytesIO(exported(store, "parquet"))).schema
+    assert CONTRACT.replace(", ", ",") + "\n" == exported(sqlite, "csv").decode()
+    assert [] == json.loads(exported(sqlite, "json"))
+    assert 2 == len(exported(sqlite, "markdown").splitlines())
+    schema = parquet.read_table(io.BytesIO(exported(sqlite, "parquet"))).schema
     assert FIELDS == schema.names
     assert {"string", "int64", "double", "bool"} == {str(field.type) for field in schema}
 
@@ -366,19 +354,6 @@ def test_markdown_is_a_table_that_renders() -> None:
     assert expected == FORMATS["markdown"].render(shown).decode()
 
 
-def test_an_empty_store_exports_its_columns_alone(sqlite: URL) -> None:
-    """Two lines of Markdown, one of CSV, an empty list of JSON."""
-    assert CONTRACT.replace(", ", ",") + "\n" == exported(sqlite, "csv").decode()
-    assert [] == json.loads(exported(sqlite, "json"))
-    assert 2 == len(exported(sqlite, "markdown").splitlines())
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_each_format_is_in_the_table_under_its_own_name(name: str) -> None:
-    """The word on the command line is the module's word for itself."""
-    assert name == FORMATS[name].NAME
-
-
 RATES = Table(
     (
         Column("system", str),
@@ -400,7 +375,7 @@ def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
 
     A rate that is computed counts where none is stated.
     """
-    priced_rows = priced.with_cost(RATES, priced.prices(["dgx-h100=2.25"])).rows
+    priced_rows = results.with_cost(RATES, results.prices(["dgx-h100=2.25"])).rows
     assert [
         (2.25, pytest.approx(0.05)),
         (None, None),
@@ -414,11 +389,11 @@ def test_every_price_that_is_none_is_told_of_at_once() -> None:
     """An unknown system, no number, nothing, less than nothing, and no end."""
     said = ["dgx-h1000=2", "dgx-h100=two", "dgx-b200", "dgx-b300=-1", "dgx-gb200=inf", "cpu=2_49"]
     with pytest.raises(InputError) as error:
-        priced.prices(said)
+        results.prices(said)
     assert said == [problem.where.removeprefix("--price ") for problem in error.value.problems]
     assert catalog.other_systems() == error.value.problems[0].remedy
 
 
 def test_a_second_price_of_a_system_does_not_take_the_place_of_the_first() -> None:
     with pytest.raises(InputError, match=r"^--price: dgx-h100: given twice; keep one of them$"):
-        priced.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])
+        results.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])

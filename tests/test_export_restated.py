@@ -6,8 +6,6 @@ Golden figures are of published pages and worked by hand: NeMo 25.04 counts Llam
 
 import csv
 import io
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
-from perfdb import cli, flops
-from perfdb.db.session import reading
+from perfdb import flops
+from perfdb.db.session import reading, store_url
 from perfdb.export import csv as csv_format
 from perfdb.export import restated
 from perfdb.export.results import table as plain_table
@@ -26,6 +24,7 @@ from perfdb.ingest import Options, ingest
 from perfdb.queries.scope import Only, Scope
 from perfdb.record import Figures, Outcome, Result
 from tests import factories
+from tests.shell import Shell
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"
 CAUSAL, NEMO, FULL = (CONVENTIONS[name] for name in ("causal", "nemo-25.04", "full"))
@@ -38,12 +37,14 @@ def rows(url: URL, convention: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content.decode())))
 
 
-@pytest.fixture
-def pages(sqlite: URL) -> URL:
+@pytest.fixture(scope="module")
+def pages(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> URL:
     """A store of the published pages of NeMo 25.04, AutoModel and the Nemotron-4 recipe."""
+    path = tmp_path_factory.mktemp("pages") / "store.sqlite"
+    path.write_bytes(sqlite_template.read_bytes())
     names = ("nemo-25.04.md", "automodel.md", "nemotron4.md")
-    ingest([PUBLISHED / name for name in names], sqlite, Options())
-    return sqlite
+    ingest([PUBLISHED / name for name in names], url := store_url(str(path)), Options())
+    return url
 
 
 def test_a_page_that_counted_attention_in_full_is_restated_by_hand(pages: URL) -> None:
@@ -121,7 +122,7 @@ def fine_tuned(**changed: object) -> Result:
 def test_a_page_loses_its_attention_where_it_says_that_examples_are_packed(
     title: str, counted: int
 ) -> None:
-    found = restated.restate(fine_tuned(raw={title: "8192"}), restated.ConventionOfRow(FULL), NEMO)
+    found = restated.restate(fine_tuned(raw={title: "8192"}), FULL, NEMO)
     wanted = 500 * (WEIGHTS + counted) / (WEIGHTS + ATTENTION)
     assert wanted == pytest.approx(found.tflops_per_sec_per_gpu)
     assert found.note is None
@@ -129,7 +130,7 @@ def test_a_page_loses_its_attention_where_it_says_that_examples_are_packed(
 
 def test_a_run_is_restated_as_the_conventions_take_fine_tuning() -> None:
     """What was measured spans the whole sequence, whichever convention its figures follow."""
-    found = restated.restate(fine_tuned(origin="measured"), restated.ConventionOfRow(NEMO), CAUSAL)
+    found = restated.restate(fine_tuned(origin="measured"), NEMO, CAUSAL)
     wanted = 500 * (WEIGHTS + ATTENTION / 2) / WEIGHTS
     assert (pytest.approx(wanted), None) == (found.tflops_per_sec_per_gpu, found.note)
 
@@ -245,60 +246,34 @@ def test_there_and_back_is_where_it_was(tflops: float, other: flops.base.Convent
         global_batch_size=128, model_tflops_per_sec_per_gpu=tflops, mfu=tflops / 989,
     )  # fmt: skip
 
-    there = restated.restate(row, restated.ConventionOfRow(NEMO), other)
+    there = restated.restate(row, NEMO, other)
     moved = replace(row, model_tflops_per_sec_per_gpu=there.tflops_per_sec_per_gpu, mfu=there.mfu)
-    back = restated.restate(moved, restated.ConventionOfRow(other), NEMO)
+    back = restated.restate(moved, other, NEMO)
 
     assert tflops == pytest.approx(back.tflops_per_sec_per_gpu)
     assert tflops / 989 == pytest.approx(back.mfu)
-
-
-Shell = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def perfdb(
-    pages: URL, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Shell:
-    """`perfdb export results`: its exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[object, str, str]:
-        address = ["--db", pages.render_as_string()]
-        monkeypatch.setattr(sys, "argv", ["perfdb", "export", "results", *address, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capfdbinary.readouterr()
-        return ended.value.code, out.decode(), err.decode()
-
-    return run
-
-
-def test_the_command_adds_the_columns(perfdb: Shell) -> None:
-    code, out, err = perfdb("--format", "csv", "--convention", "megatron-lm")
-
-    [first, *_] = csv.DictReader(io.StringIO(out))
-    assert (0, "") == (code, err)
-    assert [column.name for column in restated.COLUMNS] == list(first)[-5:]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--format", "csv", "--convention", "nemo"], "'nemo' is not one of 'causal'"),
-        (
-            ["--format", "pytorch", "--convention", "full"],
-            "--convention: pytorch has no place for these figures; choose another --format",
-        ),
-        (
-            ["--format", "pytorch", "--price", "dgx-h100=2.49"],
-            "--price: pytorch has no place for these figures; choose another --format",
-        ),
+        (["--format", "pytorch", "--convention", "full"],
+         "--convention: pytorch has no place for these figures; choose another --format"),
+        (["--format", "pytorch", "--price", "dgx-h100=2.49"],
+         "--price: pytorch has no place for these figures; choose another --format"),
     ],
-)
-def test_the_command_refuses_what_it_cannot_do(
-    perfdb: Shell, arguments: list[str], message: str
+)  # fmt: skip
+def test_the_command_adds_the_columns_and_refuses_what_it_cannot_do(
+    perfdb: Shell, sqlite: URL, arguments: list[str], message: str
 ) -> None:
-    code, out, err = perfdb(*arguments)
-
+    factories.stored(sqlite, factories.published())
+    command = ("export", "results", "--db", sqlite.render_as_string())
+    code, out, err = perfdb(*command, *arguments)
     assert (2, "") == (code, out)
     assert message in err
+
+    code, out, err = perfdb(*command, "--format", "csv", "--convention", "megatron-lm")
+    [first, *_] = csv.DictReader(io.StringIO(out))
+    assert (0, "") == (code, err)
+    assert [column.name for column in restated.COLUMNS] == list(first)[-5:]

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import URL, select
 
 from perfdb.db.rows import SourceFile
-from perfdb.db.tables import cases, run_files, runs, systems
+from perfdb.db.tables import cases, runs, systems
 from perfdb.formats import llmb, megatron_lm
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.ingest.attribution import attribute
@@ -14,9 +14,7 @@ from perfdb.ingest.companions import Companion, Folders
 from perfdb.ingest.find import file
 from perfdb.ingest.options import checked
 from perfdb.pages.base import PageContext
-from tests.archives import of_folder, tar
-from tests.archives import write as write_bytes
-from tests.logs import GIVEN, SET, TIMES, megatron, nemo, write
+from tests.logs import SET, megatron, nemo, write
 from tests.trees import rows_of
 
 LLMB = """\
@@ -125,45 +123,10 @@ def test_an_iteration_line_alone_does_not_say_the_program(
     assert expected == "".join([account.release.framework, *taken])
 
 
-def test_files_that_were_read_with_several_logs_are_one_note(sqlite: URL, tmp_path: Path) -> None:
-    """In an archive, too; each is named beside its log, and is kept with its run."""
-    folder = tmp_path / "x"
-    folder.mkdir()
-    for number in (1, 2):
-        write(folder / str(number), LLMB, "llmb-config_7.yaml")
-        write(folder / str(number), nemo((20.0 + number, *TIMES[1:])))
-    path = write_bytes(tmp_path / "x.tar", tar(of_folder(folder)))
-
-    report = ingest([path], sqlite, LENGTH)
-
-    assert (2, [f"{path}: 2 logs completed by files beside them; --json names each"]) == (
-        report.new, [str(note) for note in report.notes],
-    )  # fmt: skip
-    assert [(f"{path}!/{n}/train.log", (f"{path}!/{n}/llmb-config_7.yaml",)) for n in (1, 2)] == [
-        (one.path, one.by) for one in report.completed
-    ]
-    assert 4 == len(rows_of(sqlite, select(run_files.c.name)))
-
-
-def test_what_a_sweep_names_its_folders_tells_its_cases_apart(sqlite: URL, tmp_path: Path) -> None:
-    """Where the log says otherwise it holds, and a note has both."""
-    for name in ("x_tp4_pp2", "x_tp8_gbs64"):
-        write(tmp_path / name, nemo((len(name), *TIMES)))
-    report = ingest([tmp_path], sqlite, GIVEN)
-    question = select(cases.c.tensor_parallel, cases.c.pipeline_parallel, cases.c.global_batch_size)
-    assert {(4, 2, 128), (8, None, 128)} == set(rows_of(sqlite, question))
-    assert [
-        "the path says global_batch_size 64; the log says global_batch_size 128, which holds"
-    ] == [note.message for note in report.notes]
-
-
 def golden() -> str:
     """Golden values of 25 steps of 2 s and more."""
     values = ", ".join(f'"{step}": {2 + step % 3 / 8}' for step in range(1, 26))
     return f'{{"iteration-time": {{"start_step": 1, "step_interval": 1, "values": {{{values}}}}}}}'
-
-
-EXPERIMENT = "{}_llama3_8b_bf16_gpus{}_tp1_pp1_cp1_vpNone_mbs1_gbs128"
 
 
 def test_golden_values_of_one_test_are_of_the_machines_in_their_names(

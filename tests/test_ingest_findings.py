@@ -11,10 +11,10 @@ from perfdb.audit.check import audit
 from perfdb.db.session import reading
 from perfdb.db.tables import findings
 from perfdb.ingest import Options, ingest
-from perfdb.queries import findings as questions
+from perfdb.queries import results as questions
 from perfdb.record import Finding
 from tests import factories
-from tests.trees import NEMO, rows_of, writing
+from tests.trees import NEMO, rows_of
 
 HEAD = """\
 ## DGX-B200
@@ -38,7 +38,7 @@ def page(tmp_path: Path) -> Path:
 def kept(url: URL) -> list[Finding]:
     """The findings of the results in force."""
     with reading(url) as connection:
-        rows = connection.execute(questions.current()).mappings()
+        rows = connection.execute(questions.current_findings()).mappings()
         return [Finding.model_validate(dict(row)) for row in rows]
 
 
@@ -78,18 +78,6 @@ def test_a_page_that_is_corrected_loses_its_finding(sqlite: URL, page: Path) -> 
     report = ingest([page], sqlite, NEMO)
 
     assert ((), 0) == (report.findings, stored(sqlite))
-
-
-def test_only_the_releases_that_were_read_of_are_audited(sqlite: URL, page: Path) -> None:
-    """Those of other releases stand as they were, also where an audit would say something else."""
-    ingest([page], sqlite, NEMO)
-    with writing(sqlite) as connection:
-        connection.execute(findings.update().values(message="as it was"))
-
-    factories.write_run(page.parent / "runs")
-    ingest([page.parent / "runs"], sqlite, Options())
-
-    assert "as it was" in [it.message for it in kept(sqlite)]
 
 
 def test_a_run_that_turns_out_to_be_of_another_release_leaves_no_finding_behind(

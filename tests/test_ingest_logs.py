@@ -19,7 +19,6 @@ from perfdb.errors import InputError
 from perfdb.formats import FORMATS
 from perfdb.ingest import LogOptions, Options, Report, ingest, preview
 from perfdb.pages.base import PageContext
-from perfdb.verify import verify
 from tests import factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, write
 from tests.snapshots import snapshot
@@ -146,66 +145,6 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
 
     third = ingest([path], sqlite, GIVEN)
     assert ((1, 0, 0, 0), ()) == (counted(third), third.unattributed)
-
-
-def test_a_log_of_the_last_rank_alone_says_where_its_settings_are(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Joined behind the log of rank 0, it needs no more words."""
-    last = write(tmp_path / "a", megatron())
-    report = ingest([last], sqlite, Options(PageContext(release="2.0")))
-    why = "its iterations are those of the last rank, and rank 0 prints the arguments"
-    remedy = "if rank 0 has a log of its own, ingest the two as one: cat RANK_0 THIS > JOINED"
-    assert [f"{last}: {why}; {remedy}"] == [str(note) for note in report.notes]
-    assert 1 == len(report.unattributed)
-    rank_0 = (
-        "------------------------ arguments ------------------------\n"
-        "  seq_length ......... 4096\n  world_size ......... 16\n  bf16 ......... True\n"
-        "-------------------- end of arguments ---------------------\n"
-    )
-    joined = write(tmp_path / "b", rank_0 + megatron())
-    given = LogOptions(("model=llama3-8b", "system=dgx-h100", "task=pretrain"))
-    assert 1 == ingest([joined], sqlite, Options(PageContext(release="2.0"), logs=given)).new
-
-
-@pytest.mark.parametrize("start", ["", "seq_length=8192\n"])
-def test_a_window_settles_the_batch_size(sqlite: URL, tmp_path: Path, start: str) -> None:
-    """128 × 8192 tokens ÷ 2.1 s ÷ 8 GPUs, as of a log whose batch is 128 from the start.
-
-    Whether the log says the sequence length or --set does.
-    """
-    text = nemo().replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", start + text)
-    said = "the global batch size changes between 64 and 128"
-    question = select(results.c.step_time_s, results.c.tokens_per_sec_per_gpu)
-
-    report = ingest([path], sqlite, GIVEN)
-    assert 1 == len(report.unattributed)
-    [note] = report.notes
-    assert f"{said}, and not all steps of skip_warmup(10) have the same" in note.message
-
-    asked = replace(GIVEN, logs=LogOptions(SET, window="window(13,20)"))
-    report = ingest([path], sqlite, asked)
-    assert ((1, 0, 0, 0), ()) == (counted(report), report.unattributed)
-    assert [f"{said}: all steps of window(13,20) have 128"] == [n.message for n in report.notes]
-    assert [(2.1, pytest.approx(62415.238))] == rows_in_words(sqlite, question)
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
-
-
-def test_a_batch_size_that_is_stated_makes_no_rate_of_steps_of_another(
-    sqlite: URL, tmp_path: Path
-) -> None:
-    """Of the last ten steps two have 64 × 8192 tokens and eight 128 × 8192."""
-    text = nemo([2.0] * 20).replace("global_batch_size: 128", "global_batch_size: 64", 12)
-    path = write(tmp_path / "a", text)
-
-    logs = LogOptions((*SET, "global_batch_size=128"))
-    report = ingest([path], sqlite, replace(GIVEN, logs=logs))
-
-    question = select(results.c.tokens_per_sec_per_gpu, results.c.model_tflops_per_sec_per_gpu)
-    assert [(pytest.approx(58982.4), None)] == rows_in_words(sqlite, question)
-    assert "step 11 has 524,288 tokens, not 128 × 8,192" in str(report.notes[-1])
-    assert [] == [it for one in verify(sqlite, lambda *_: lambda: None) for it in one.faults]
 
 
 LLMB = """\
@@ -527,20 +466,6 @@ def test_a_log_that_grew_is_one_run(store: URL, tmp_path: Path, tail_bytes: int)
     question = select(results.c.outcome, results.c.superseded).order_by(results.c.id)
     assert [("incomplete", True), ("finished", False)] == rows_of(store, question)
     assert 2 == len(rows_of(store, select(sources.c.id)))
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("train.log", nemo((5.0, *[3.0] * 19))), ("other.log", "x" + nemo((5.0, *[3.0] * 19)))],
-)
-def test_a_log_of_other_steps_is_another_run(
-    sqlite: URL, tmp_path: Path, name: str, text: str
-) -> None:
-    """A job that was started again over its log, or beside it."""
-    ingest([write(tmp_path / "a", nemo()[: len(nemo()) * 3 // 4])], sqlite, GIVEN)
-    path = write(tmp_path / "a", text, name)
-    assert (1, 0, 0, 0) == counted(ingest([path], sqlite, GIVEN))
-    assert 2 == len(rows_of(sqlite, IN_FORCE))
 
 
 DIED = "Traceback (most recent call last):\nRuntimeError: boom\n"

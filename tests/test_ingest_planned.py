@@ -2,21 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, select, update
+from sqlalchemy import URL, update
 
-from perfdb.db.packing import unpacked
-from perfdb.db.tables import releases, results, sources
-from perfdb.db.transfer import copied
+from perfdb.db.tables import releases, results
 from perfdb.ingest import Change, LogOptions, Options, ingest, preview
 from perfdb.rundir import RunDir
 from tests import factories, logs
-from tests.conftest import run_sql
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, counted, rows_of, write_tree, writing
+from tests.trees import NEMO, PAGE, counted, write_tree, writing
 
 ROW = "| LLAMA3-8B | 8 | 128 | 1 | 8192 | 1 | 1 | 2 | 12273 |\n"
 ANOTHER = "| LLAMA3-8B | 16 | 128 | 1 | 8192 | 1 | 1 | 2 | 12000 |\n"
@@ -174,27 +170,3 @@ def test_a_dry_run_waits_for_nobody(store: URL, tree: Path) -> None:
         said, _ = preview([tree], store, NEMO)
 
     assert (0, 0, 5, 0) == counted(said)
-
-
-def test_a_copy_of_a_server_holds_its_moments_and_its_pages(
-    postgres: URL, postgres_server: URL, tree: Path, tmp_path: Path
-) -> None:
-    """In UTC, wherever the server is; of the files of runs, only that they are there."""
-    run_sql(postgres_server, f"ALTER DATABASE {postgres.database} SET timezone='Asia/Tokyo'")
-    began = datetime.now(UTC)
-    ingest([tree], postgres, NEMO)
-    ended = datetime.now(UTC)
-
-    copy = copied(postgres, tmp_path, "page")
-
-    moments = [moment for (moment,) in rows_of(copy, select(results.c.created_at))]
-    assert 5 == len(moments)
-    for moment in moments:
-        assert isinstance(moment, datetime)
-        assert began <= moment.replace(tzinfo=UTC) <= ended
-    kept = {
-        unpacked(content, "")
-        for (content,) in rows_of(copy, select(sources.c.content))
-        if isinstance(content, bytes)
-    }
-    assert {PAGE.encode(), b""} == kept

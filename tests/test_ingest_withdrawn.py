@@ -101,17 +101,6 @@ def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell)
     assert (0, 2, 0, 0) == counted(read(store, "a.md"))
 
 
-def test_a_path_that_no_page_was_read_from_cannot_be_withdrawn(store: URL, perfdb: Shell) -> None:
-    """Every such path is named, and nothing is withdrawn."""
-    read(store, "a.md")
-    code, said, beside = perfdb("withdraw", "a.md", "c.md", "d.md")
-    assert (2, "") == (code, said)
-    assert ["c.md", "d.md"] == [
-        path for path in ("a.md", "c.md", "d.md") if f"{path}: nothing in the store" in beside
-    ]
-    assert 2 == len(in_force(store))
-
-
 @pytest.mark.parametrize(
     ("word", "told"),
     [
@@ -195,16 +184,3 @@ def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> Non
     assert "1 withdrawn\n" == perfdb("withdraw", "golden_values_dev_dgx_h100.json", *why).stdout
     assert "1 restored\n" == perfdb("withdraw", "--undo", "golden_values_dev_dgx_h100.json").stdout
     check_sound(store)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("| 128 |", "| 256 |"), ("8B", "9B"), ("framework: nemo", "framework: acme")]
-)
-def test_a_page_whose_only_case_is_corrected_is_the_same_page(
-    store: URL, old: str, new: str
-) -> None:
-    """Its figures tell."""
-    read(store, "a.md", BOTH[:1])
-    report = read(store, "a.md", [BOTH[0].replace(old, new)], STATED.replace(old, new))
-    assert (1, ()) == (report.withdrawn, report.notes)
-    assert 1 == len(in_force(store))

@@ -18,12 +18,10 @@ from perfdb import catalog, flops, metrics, record
 from perfdb.db.rows import ResultRow
 from perfdb.export.results import STORED
 from perfdb.flops.conventions import NEMOTRON4_RECIPE
-from perfdb.queries.changes import all_revisions
-from perfdb.queries.results import FIELD_COLUMNS
+from perfdb.queries.results import FIELD_COLUMNS, all_revisions
 from perfdb.site.data import ResultRevision
 from perfdb.site.pages import revisions
 from perfdb.stated import MFU, RATE, FigureInputs, computed, figure, is_computed
-from perfdb.verify import stored as verify_stored
 from perfdb.verify.figures import RECOMPUTED
 
 RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
@@ -184,11 +182,10 @@ def test_mfu_is_against_the_dense_peak_of_the_precision(
         ("perfdb/db/rows.py", {field.name for field in dataclasses.fields(ResultRow)}),
         ("perfdb/queries/results.py", {column.name for column in FIELD_COLUMNS}),
         ("perfdb/verify/figures.py", RECOMPUTED),
-        ("perfdb/verify/stored.py", verify_stored._COLUMNS),
         ("perfdb/export/results.py", STORED),
         ("perfdb/record.py", {one.name for one in dataclasses.fields(record.Result)}),
         ("perfdb/stated.py", FigureInputs.model_fields),
-        ("perfdb/queries/changes.py", all_revisions().selected_columns.keys()),
+        ("perfdb/queries/results.py", all_revisions().selected_columns.keys()),
         ("perfdb/site/data.py", ResultRevision.__dataclass_fields__),
         ("perfdb/site/pages/revisions.py", revisions.FIGURES),
         ("dashboards/views/runs.py", Measured.model_fields),

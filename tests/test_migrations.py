@@ -26,33 +26,16 @@ def tables_of(url: URL) -> set[str]:
 
 
 def test_a_migrated_database_is_what_the_code_expects(empty_database: URL) -> None:
-    """The tables in perfdb/db/tables.py and those in migrations/ are the same."""
+    """The tables in perfdb/db/tables.py and those in migrations/ are the same; others differ."""
     migrate.upgrade(empty_database)
 
     assert [] == migrate.differences(empty_database)
     assert session.HEAD == migrate.current(empty_database)
     assert TABLES | {"alembic_version"} == tables_of(empty_database)
-
-
-def test_a_column_that_no_migration_makes_is_a_difference(store: URL) -> None:
-    """The comparison would show a table that was changed in the code alone."""
-    with writing(store) as connection:
+    with writing(empty_database) as connection:
         connection.exec_driver_sql("ALTER TABLE models ADD COLUMN colour TEXT")
-
-    [difference] = migrate.differences(store)
+    [difference] = migrate.differences(empty_database)
     assert "colour" in difference
-
-
-def test_a_table_that_lacks_what_others_refer_to_is_a_difference(sqlite: URL) -> None:
-    """SQLite says nothing until it is asked for the column, whose name lies in the file as text."""
-    path = Path(str(sqlite.database))
-    store = path.read_bytes()
-    table = store.index(b"CREATE TABLE models")
-    path.write_bytes(store[:table] + store[table:].replace(b"id INTEGER", b"ie INTEGER", 1)
-                     .replace(b"PRIMARY KEY (id)", b"PRIMARY KEY (ie)", 1))  # fmt: skip
-
-    [difference] = migrate.differences(sqlite)
-    assert "table 'models' has no column named 'id'" in difference
 
 
 def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:
@@ -60,6 +43,8 @@ def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:
     written = factories.write_run(tmp_path, run_id="a"), factories.write_run(tmp_path, run_id="b")
     factories.stored(store, *written, factories.published())
     before = snapshot(store)
+    migrate.upgrade(store)  # as every ingest does
+    assert before == snapshot(store)
 
     assert () == migrate.downgrade(store, session.HEAD)
     assert ("everything",) == migrate.downgrade(store, "base")
@@ -69,15 +54,6 @@ def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:
     factories.stored(store, *written, factories.published())
     assert before == snapshot(store)
     assert [] == migrate.differences(store)
-
-
-def test_upgrading_an_up_to_date_store_keeps_its_data(store: URL, tmp_path: Path) -> None:
-    """Every ingest does it."""
-    factories.stored(store, factories.write_run(tmp_path))
-    before = snapshot(store)
-
-    migrate.upgrade(store)
-    assert before == snapshot(store)
 
 
 def test_deleting_a_run_takes_its_steps_files_and_results_with_it(
@@ -104,27 +80,17 @@ def test_no_store_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "other"),
-    [
-        ("ha#sh.sqlite", "ha"),
-        ("what?.sqlite", "what"),
-        ("what?mode=memory", "what"),
-        ("w%41.sqlite", "wA.sqlite"),
-        ("run#7/perfdb.sqlite", "run"),
-        ("100%41/perfdb.sqlite", "100A"),
-        ("a b+ü&.sqlite", "a"),
-    ],
+    "name", ["ha#sh.sqlite", "what?mode=memory", "w%41.sqlite", "run#7/perfdb.sqlite", "a b+ü&"]
 )
-def test_who_reads_opens_the_very_file_that_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, other: str
+def test_a_reader_opens_the_very_file_that_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """By its name, by its address, and from its folder; what SQLite takes for its own too."""
+    """By its name, by its address, and from its folder, also with characters that SQLite reads."""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for url, table in ((store_url(name), "ingest_log"), (store_url(other), "alembic_version")):
-        with writing(url) as connection:
-            connection.exec_driver_sql(f"CREATE TABLE {table} (version_num TEXT)")
+    with writing(store_url(name)) as connection:
+        connection.exec_driver_sql("CREATE TABLE ingest_log (version_num TEXT)")
 
     address = store_url(name).render_as_string()
     for given in (name, str(path), address, store_url(str(path)).render_as_string()):
@@ -132,18 +98,14 @@ def test_who_reads_opens_the_very_file_that_was_written(
     monkeypatch.chdir(path.parent)
     assert {"ingest_log"} == tables_of(store_url(path.name))
     made = {one.name.removesuffix("-wal").removesuffix("-shm") for one in tmp_path.iterdir()}
-    assert {Path(name).parts[0], other} == made
+    assert {Path(name).parts[0]} == made
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
-        (
-            "sqlite:///x.sqlite?mode=ro",
-            "'sqlite:///x.sqlite?mode=ro' has options, and a store take",
-        ),
+        ("sqlite:///x.sqlite?mode=ro", "'sqlite:///x.sqlite?mode=ro' has options, and a store"),
         ("sqlite:///what?.sqlite", "has options, and a store takes none; write a ? of the file's"),
-        ("sqlite://folder/x.sqlite", "names no file; write sqlite:///FILE, with three slashes"),
         ("sqlite://x.sqlite", "names no file; write sqlite:///FILE, with three slashes"),
         ("sqlite:///a%00b.sqlite", "is not UTF-8, or holds a null character"),
         ("\udcff.sqlite", "is not UTF-8, or holds a null character; name another file"),
@@ -151,8 +113,8 @@ def test_who_reads_opens_the_very_file_that_was_written(
         ("mysql://host/x", "unknown database 'mysql'"),
     ],
 )
-def test_an_address_that_is_not_one_file_is_refused(given: str, told: str) -> None:
-    with pytest.raises(InputError, match=re.escape(told)):
+def test_an_address_that_is_not_one_file_is_refused(given: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         store_url(given)
 
 
@@ -168,22 +130,18 @@ def test_a_database_that_is_not_ours_is_an_error(postgres_empty: URL) -> None:
         session.require_current(connection, "here")
 
 
-@pytest.mark.parametrize("versioned", [False, True])
-def test_a_file_of_another_program_is_neither_read_nor_written(
-    tmp_path: Path, versioned: bool
-) -> None:
+def test_a_file_of_another_program_is_neither_read_nor_written(tmp_path: Path) -> None:
     """Nor put into another mode; it may keep its own schema as ours is kept."""
     path = tmp_path / "photos.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE runs (id TEXT)")
-        if versioned:
-            connection.execute("CREATE TABLE alembic_version AS SELECT 'acf3f17fdcc7' AS it")
+        connection.execute("CREATE TABLE alembic_version AS SELECT 'acf3f17fdcc7' AS it")
         connection.commit()
     before, url = path.read_bytes(), store_url(str(path))
 
-    told = r"photos\.sqlite: not a perfdb database: .*, such as runs; name another file with --db"
+    message = r"photos\.sqlite: not a perfdb database: .*, such as runs; name another file with"
     for act in (migrate.upgrade, migrate.current, lambda it: ingest([tmp_path], it, Options())):
-        with pytest.raises(StoreError, match=told):
+        with pytest.raises(StoreError, match=message):
             act(url)
     assert before == path.read_bytes()
 
@@ -191,20 +149,20 @@ def test_a_file_of_another_program_is_neither_read_nor_written(
 @pytest.mark.parametrize(
     ("where", "text"),
     [
-        ("sqlite:///perfdb.sqlite", "--db sqlite:///perfdb.sqlite"),
         ("sqlite:////my stores/a.sqlite", "--db 'sqlite:////my stores/a.sqlite'"),
-        ("postgresql://me:secret@host/perfdb", "--db postgresql+psycopg://me@host/perfdb"),
         ("postgres://me:secret@host/perfdb", "--db postgresql+psycopg://me@host/perfdb"),
     ],
 )
-def test_a_command_names_a_store_as_a_shell_takes_it_and_tells_no_password(
+def test_a_command_quotes_the_store_for_a_shell_and_hides_its_password(
     where: str, text: str
 ) -> None:
     assert text == session.option(store_url(where).render_as_string())
 
 
 def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) -> None:
-    """Neither read nor written: an older perfdb would misread it."""
+    """Neither read nor written: an older perfdb would misread it. Nor is there a way down."""
+    with pytest.raises(StoreError, match=r"revision identified by 'nope'; known: base, 0001$"):
+        migrate.downgrade(store, "nope")
     with writing(store) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
@@ -215,13 +173,6 @@ def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) ->
         preview([tmp_path], store, Options())
     with reading(store) as connection:
         assert 0 == connection.scalar(select(func.count()).select_from(results))
-        told = "here: schema 9999 is not 0001, this version's; use the perfdb that wrote it$"
-        with pytest.raises(StoreError, match=told):
+        message = "here: schema 9999 is not 0001, this version's; use the perfdb that wrote it$"
+        with pytest.raises(StoreError, match=message):
             session.require_current(connection, "here")
-
-
-def test_a_revision_that_does_not_exist_is_an_error(store: URL) -> None:
-    """`perfdb db downgrade nope`"""
-    known = "known: base, 0001"
-    with pytest.raises(StoreError, match=f"Can't locate revision identified by 'nope'; {known}$"):
-        migrate.downgrade(store, "nope")

@@ -12,7 +12,7 @@ from perfdb.ingest.options import Options, checked
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
-from perfdb.verify.published import published
+from perfdb.verify.checks import published
 from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
 STATED = (
@@ -125,9 +125,9 @@ def test_what_a_page_states_is_stored_once_with_its_rows_and_its_bytes(
 def test_verify_names_a_window_that_the_page_does_not_state(sqlite: URL, page: Path) -> None:
     ingest.ingest([page], sqlite, NEMO)
     with writing(sqlite) as connection:
-        assert [] == list(published(connection, lambda items, _: items))
+        assert [] == list(published(connection, lambda items: items))
         connection.execute(results.update().values(window="last"))
-        found = [one.message for one in published(connection, lambda items, _: items)]
+        found = [one.message for one in published(connection, lambda items: items)]
     assert 2 == len(found)
     assert all("window is last, and window(11,50) by the bytes" in one for one in found)
 

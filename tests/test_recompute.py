@@ -4,8 +4,7 @@ Golden figures are worked by hand from `factories.TEN_STEPS`: 128 × 8,192 token
 """
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,18 +17,16 @@ from sqlalchemy import URL, select
 from perfdb import aggregation, flops, measure, selection
 from perfdb.audit.check import audit, stored
 from perfdb.db.session import reading
-from perfdb.db.tables import cases, findings, ingest_log, releases, results
-from perfdb.errors import InputError, StoreError
+from perfdb.db.tables import findings, ingest_log, releases, results
 from perfdb.formats import Reading
 from perfdb.formats.columns import Steps
-from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.ingest import Options, ingest
 from perfdb.queries.scope import Only, Scope
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead, Worker
 from perfdb.verify import figures
-from perfdb.verify.figures import Asked
+from perfdb.verify.figures import Asked, StoredRun
 from perfdb.verify.recompute import preview, recompute
-from perfdb.verify.stored import StoredRun
 from tests import factories, logs
 from tests.shell import Shell
 from tests.snapshots import snapshot
@@ -63,66 +60,49 @@ def filled(store: URL, run: Path) -> URL:
     return store
 
 
-def test_another_window_gives_the_figures_of_its_steps(filled: URL) -> None:
-    """The median of 12.0, 12.3 and 12.0 s, and what follows from it."""
+def test_another_window_is_a_new_revision_with_the_figures_of_its_steps(
+    filled: URL, run: Path
+) -> None:
+    """The median of 12.0, 12.3 and 12.0 s, and what follows from it; the old revision is kept.
+
+    A preview shows the same and stores nothing; the second time nothing changes; reading the same
+    run directory again does not undo it, and reading other bytes is one more revision.
+    """
+    before = snapshot(filled)
+    seen = preview(filled, ALL, LAST_THREE)
+    assert before == snapshot(filled)
+
     report = recompute(filled, ALL, LAST_THREE)
 
-    assert (1, 1) == (report.examined, len(report.changed))
-    found = in_force(filled)
-    assert ("last_n(3)", 3, 12.0, 12.0) == (
-        found["window"], found["num_steps"], found["step_time_s"], found["step_time_last_s"],
-    )  # fmt: skip
-    assert TOKENS_AT_12_S == pytest.approx(found["tokens_per_sec_per_gpu"])
-
-
-def test_a_changed_result_is_a_new_revision_and_the_old_one_is_kept(filled: URL) -> None:
-    """The same key, the next number, another hash; the old one says when it was superseded."""
-    recompute(filled, ALL, LAST_THREE)
-
+    assert (1, seen) == (report.examined, report)
     question = select(results).order_by(results.c.revision)
     with reading(filled) as connection:
         old, new = connection.execute(question).mappings().all()
+    assert ("last_n(3)", 3, 12.0, 12.0) == (
+        new["window"], new["num_steps"], new["step_time_s"], new["step_time_last_s"],
+    )  # fmt: skip
+    assert TOKENS_AT_12_S == pytest.approx(new["tokens_per_sec_per_gpu"])
     assert (old["key"], 1, 2) == (new["key"], old["revision"], new["revision"])
     assert (True, False) == (old["superseded"], new["superseded"])
-    assert old["superseded_at"] == new["created_at"]
-    assert new["superseded_at"] is None
+    assert (old["superseded_at"], None) == (new["created_at"], new["superseded_at"])
     assert old["content_hash"] != new["content_hash"]
     assert ("skip_warmup(2)", 12.15) == (old["window"], pytest.approx(old["step_time_s"]))
     same = ("case_id", "release_id", "run_id", "source_id", "origin", "raw", "extras", "notes")
     assert [old[name] for name in same] == [new[name] for name in same]
+    logged = select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason)
+    entry = ("perfdb recompute", "revised", "1 revised, window last_n(3)")
+    assert entry == rows_of(filled, logged.order_by(ingest_log.c.id))[-1]
 
+    after = snapshot(filled)
+    assert [1, 1] == [recompute(filled, ALL, asked).unchanged for asked in (LAST_THREE, Asked())]
+    assert 1 == ingest([run], filled, Options()).unchanged
+    assert after == snapshot(filled)
 
-def test_the_second_time_nothing_changes(filled: URL) -> None:
-    recompute(filled, ALL, LAST_THREE)
-    before = snapshot(filled)
-
-    again, by_itself = recompute(filled, ALL, LAST_THREE), recompute(filled, ALL, Asked())
-
-    assert ((), 1) == (again.changed, again.unchanged)
-    assert () == by_itself.changed
-    assert before == snapshot(filled)
-
-
-def test_the_same_run_directory_read_again_does_not_undo_it(filled: URL, run: Path) -> None:
-    recompute(filled, ALL, LAST_THREE)
-    before = snapshot(filled)
-
-    report = ingest([run], filled, Options())
-
-    assert (0, 0, 1) == (report.new, report.revised, report.unchanged)
-    assert before == snapshot(filled)
-
-
-def test_a_run_directory_that_changed_is_read_anew_after_it(filled: URL, run: Path) -> None:
-    """The revision after the recomputed one, over the run's own window."""
-    recompute(filled, ALL, LAST_THREE)
     factories.write_steps(RunDir(run), factories.steps([20.0] * 10))
-
-    report = ingest([run], filled, Options())
-
+    assert 1 == ingest([run], filled, Options()).revised
     found = in_force(filled)
-    assert (1, 3, "skip_warmup(2)", 20.0) == (
-        report.revised, found["revision"], found["window"], found["step_time_s"],
+    assert (3, "skip_warmup(2)", 20.0) == (
+        found["revision"], found["window"], found["step_time_s"],
     )  # fmt: skip
 
 
@@ -139,10 +119,13 @@ def test_a_log_read_again_with_the_same_words_does_not_undo_it(store: URL, tmp_p
     assert 2.2 == in_force(store)["step_time_s"]
 
 
-def test_a_figure_of_another_formula_is_made_anew(filled: URL) -> None:
+def test_a_figure_of_another_formula_is_made_anew_if_it_differs(filled: URL) -> None:
     """As if six operations had been counted where now seven are: tokens/s stay."""
     before = in_force(filled)
-    change(filled, model_tflops_per_sec_per_gpu=1.5, mfu=0.25, formula_version=2)
+    change(filled, formula_version=2)
+    assert () == recompute(filled, ALL, Asked()).changed
+    assert (1, 2) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
+    change(filled, model_tflops_per_sec_per_gpu=1.5, mfu=0.25)
 
     [changed] = recompute(filled, ALL, Asked()).changed
 
@@ -150,13 +133,6 @@ def test_a_figure_of_another_formula_is_made_anew(filled: URL) -> None:
     found = in_force(filled)
     for name in ("model_tflops_per_sec_per_gpu", "mfu", "formula_version"):
         assert before[name] == found[name]
-
-
-def test_a_result_that_a_new_formula_leaves_as_it_is_stays(filled: URL) -> None:
-    change(filled, formula_version=2)
-
-    assert () == recompute(filled, ALL, Asked()).changed
-    assert (1, 2) == (in_force(filled)["revision"], in_force(filled)["formula_version"])
 
 
 def test_another_peak_makes_another_mfu_and_renews_the_findings(filled: URL) -> None:
@@ -215,28 +191,6 @@ def test_published_figures_are_never_changed(store: URL, tmp_path: Path) -> None
     assert before == rows_of(store, question)
 
 
-def test_a_preview_says_the_same_and_stores_nothing(filled: URL) -> None:
-    before = snapshot(filled)
-    log = rows_of(filled, select(ingest_log))
-
-    seen = preview(filled, ALL, LAST_THREE)
-
-    assert before == snapshot(filled)
-    assert log == rows_of(filled, select(ingest_log))
-    assert [one.changes for one in recompute(filled, ALL, LAST_THREE).changed] == [
-        one.changes for one in seen.changed
-    ]
-
-
-def test_it_is_noted_in_the_ingest_log(filled: URL) -> None:
-    recompute(filled, ALL, LAST_THREE)
-
-    question = select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.reason)
-    assert ("perfdb recompute", "revised", "1 revised, window last_n(3)") == rows_of(
-        filled, question.order_by(ingest_log.c.id)
-    )[-1]
-
-
 def test_two_at_once_make_one_revision(filled: URL) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(recompute, filled, ALL, LAST_THREE) for _ in range(4)]
@@ -246,27 +200,19 @@ def test_two_at_once_make_one_revision(filled: URL) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "outcome", [Outcome.OUT_OF_MEMORY, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED]
-)
-def test_a_run_that_did_not_finish_has_no_figures_over_any_window(
-    sqlite: URL, tmp_path: Path, outcome: Outcome
+def test_a_run_without_all_its_steps_or_a_good_end_stays_without_figures(
+    sqlite: URL, tmp_path: Path
 ) -> None:
-    factories.stored(sqlite, factories.write_run(tmp_path, outcome=outcome))
+    ends = (Outcome.OUT_OF_MEMORY, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
+    for outcome in ends:
+        factories.write_run(tmp_path, run_id=outcome.value, outcome=outcome)
+    factories.write_run(tmp_path, run_id="short", measured_steps=20)
+    ingest([tmp_path], sqlite, Options())
 
     report = recompute(sqlite, ALL, LAST_THREE)
 
-    assert (1, ()) == (report.examined, report.changed)
-    assert in_force(sqlite)["step_time_s"] is None
-
-
-def test_a_run_directory_without_all_its_steps_stays_withheld(sqlite: URL, tmp_path: Path) -> None:
-    factories.stored(sqlite, factories.write_run(tmp_path, measured_steps=20))
-    withheld = in_force(sqlite)["withheld"]
-    assert isinstance(withheld, Note)
-    assert NoteCode.TOO_FEW_STEPS is withheld.code
-
-    assert () == recompute(sqlite, ALL, LAST_THREE).changed
+    assert (5, ()) == (report.examined, report.changed)
+    assert {(None,)} == set(rows_of(sqlite, select(results.c.step_time_s)))
 
 
 @pytest.mark.parametrize(
@@ -315,133 +261,23 @@ def test_a_log_too_short_for_its_window_gets_figures_over_a_shorter_one(
     )  # fmt: skip
 
 
-EVERY_25TH = logs.step_line(24, 50, 11.917) + logs.step_line(49, 50, 9.999)
-"""A NeMo log of fifty steps: the mean of the first 25, ten of them warm-up, and of the others."""
-
-
-def test_a_log_of_means_has_the_figures_that_ingest_made(sqlite: URL, tmp_path: Path) -> None:
-    ingest([logs.write(tmp_path / "logs", EVERY_25TH)], sqlite, logs.GIVEN)
-    found = in_force(sqlite)
-    assert ("skip_warmup(10)", 25, 9.999) == (
-        found["window"], found["num_steps"], found["step_time_s"],
-    )  # fmt: skip
-
-    assert 1 == recompute(sqlite, ALL, Asked()).unchanged
-
-
-def attempt(gpus: int, first: int, last: int) -> str:
-    """Steps of 128 GPU seconds, and what Megatron-LM prints above and among them."""
-    arguments = f"---- arguments ----\n  world_size ..... {gpus}\n  seq_length ..... 8192\n"
-    steps = "".join(
-        f" iteration {step}/60 | consumed samples: 12 | elapsed time per iteration (ms): "
-        f"{128000 / gpus} | global batch size: 128 | lm loss: {step} | number of nan iterations: 0"
-        f" |\n{'' if step > first else memory(step, gpus)}"
-        for step in range(first, last + 1)
-    )
-    return arguments + steps
-
-
-def memory(step: int, megabytes: int) -> str:
-    return f"[Rank 0] (after {step} iterations) memory (MB) | max allocated: {megabytes} | max\n"
-
-
-RESUMED = attempt(16, 1, 40) + attempt(32, 31, 60)
-SHORT = attempt(16, 1, 6) + attempt(32, 7, 12) + attempt(16, 13, 18) + attempt(32, 19, 20)
-
-
-def over(window: str | None, *settings: str) -> Options:
-    """The options of a log of 8,192 tokens a second on each GPU, over a window."""
-    given = ("model=llama3-8b", "system=dgx-h100", "task=pretrain", *settings)
-    return Options(logs.GIVEN.context, logs=LogOptions(given, window=window))
-
-
-@pytest.mark.parametrize(
-    ("text", "window", "expected"),
-    [
-        (RESUMED, None, (32, 4.0)),
-        (RESUMED, "window(11,30)", (16, 8.0)),
-        (RESUMED, "last_n(50)", (32, None)),
-        (RESUMED.replace("world_size ..... 16", "world_size ..... 32"), "last_n(50)", (32, 4.0)),
-        # No attempt is long enough, and the window is of several by default.
-        (SHORT.replace("/60", "/20"), None, (32, None)),
-    ],
-)
-def test_a_window_has_the_settings_of_the_attempt_that_it_lies_in(
-    sqlite: URL, tmp_path: Path, text: str, window: str | None, expected: tuple[int, float | None]
-) -> None:
-    report = ingest([logs.write(tmp_path / "logs", text)], sqlite, over(window))
-    found, [(gpus,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.num_gpus))
-    assert expected == (gpus, found["step_time_s"])
-    if found["withheld"] is None:
-        assert (8192, expected[0] << 20) == (
-            found["tokens_per_sec_per_gpu"], found["peak_memory_bytes"],
-        )  # fmt: skip
-    else:
-        told = "no figures: the window holds steps of other settings: steps"
-        assert any(told in str(note) for note in report.notes)
-
-
-@pytest.mark.parametrize(
-    ("text", "every", "bounds"),
-    [
-        (logs.nemo(), 1, ((2, 6), (6, 15), (12, 15))),
-        (logs.megatron(), 1, ((2, 6), (6, 15), (12, 15))),
-        ("ConfigContainer:\n" + logs.megatron(), 1, ((2, 6), (6, 15), (12, 15))),
-        # Line 12 is the mean of steps 9 to 12, and the batch may have grown behind step 9.
-        (logs.megatron(), 4, ((1, 8), (9, 20), (13, 20))),
-    ],
-)
-def test_a_case_keeps_its_figures_where_the_window_is_of_another_batch(
-    sqlite: URL, tmp_path: Path, text: str, every: int, bounds: Sequence[tuple[int, int]]
-) -> None:
-    """It has 127 samples up to step 8, and then the 128 of the case."""
-    lines = text.splitlines(keepends=True)
-    start, steps = lines[:-20], lines[-20:]
-    small = [re.sub(r"(global.batch.size: )128", r"\g<1>127", line) for line in steps[:8]]
-    ramp = "".join([*start, *[*small, *steps[8:]][every - 1 :: every]])
-    ingest([logs.write(tmp_path / "logs", ramp)], sqlite, logs.GIVEN)
-    before, [(size,)] = in_force(sqlite), rows_of(sqlite, select(cases.c.global_batch_size))
-    assert (128, None) == (size, before["withheld"])
-
-    *others, own = (aggregation.between(*ends) for ends in bounds)
-    for window in others:
-        [left] = recompute(sqlite, ALL, Asked(window)).left
-        assert left.reason.startswith("the window holds steps of another batch than the case: ")
-        assert left.reason.endswith(" has 1,040,384 tokens, not 128 × 8,192")
-    assert before == in_force(sqlite)
-    [changed] = recompute(sqlite, ALL, Asked(own)).changed
-    assert own.name == changed.after.window
-
-
 def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> None:
-    for name, changed in (("a", {}), ("b", {"system": "dgx-b200"})):
-        made = factories.write_run(tmp_path, run_id=name, case=factories.case(**changed))
-        factories.stored(store, made)
-
-    report = recompute(store, Scope(Only(system="dgx-b200", model="Llama 3 8B")), LAST_THREE)
-
-    assert (1, ["b"]) == (report.examined, [one.stored.run_id for one in report.changed])
-
-
-def test_only_a_release_is_recomputed(sqlite: URL, tmp_path: Path) -> None:
-    for name in ("0.16.0", "0.17.0"):
-        release = factories.release(name)
-        factories.stored(sqlite, factories.write_run(tmp_path, run_id=name, release=release))
-    [(wanted,)] = rows_of(sqlite, select(releases.c.id).where(releases.c.version == "0.17.0"))
+    """A system and a model by any of its names, or a release."""
+    blackwell, newer = factories.case(system="dgx-b200"), factories.release("0.17.0")
+    factories.write_run(tmp_path, run_id="a")
+    factories.write_run(tmp_path, run_id="b", case=blackwell)
+    factories.write_run(tmp_path, run_id="c", release=newer)
+    ingest([tmp_path], store, Options())
+    question = select(releases.c.id).where(releases.c.version == "0.17.0")
+    [(wanted,)] = rows_of(store, question)
     assert isinstance(wanted, int)
 
-    report = recompute(sqlite, Scope(release_ids=(wanted,)), LAST_THREE)
-
-    assert ["0.17.0"] == [one.stored.run_id for one in report.changed]
-
-
-def test_names_that_are_not_in_the_store_are_refused_all_at_once(filled: URL) -> None:
-    with pytest.raises(InputError) as refused:
-        recompute(filled, Scope(Only(framework="nemoo", system="dgx-h10")), Asked())
-    assert [
-        "--framework: no results of 'nemoo'; known: megatron-core",
-        "--system: no results of 'dgx-h10'; did you mean dgx-h100?",
-    ] == str(refused.value).splitlines()
+    for scope, name in (
+        (Scope(Only(system="dgx-b200", model="Llama 3 8B")), "b"),
+        (Scope(release_ids=(wanted,)), "c"),
+    ):
+        report = recompute(store, scope, LAST_THREE)
+        assert (1, [name]) == (report.examined, [it.stored.run_id for it in report.changed])
 
 
 def test_flops_of_another_shape_of_the_model_are_unknown(sqlite: URL, tmp_path: Path) -> None:
@@ -461,13 +297,6 @@ def test_flops_of_another_shape_of_the_model_are_unknown(sqlite: URL, tmp_path: 
     assert [None, None, (shape,)] == rest
     for asked in (Asked(), Asked(convention=flops.CONVENTIONS["full"])):
         assert 1 == recompute(sqlite, ALL, asked).unchanged
-
-
-def test_a_store_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    from perfdb.db.session import store_url
-
-    with pytest.raises(StoreError, match="no database here"):
-        recompute(store_url(str(tmp_path / "none.sqlite")), ALL, Asked())
 
 
 def _stored(times: list[float], window: aggregation.Window) -> tuple[StoredRun, list[Reading]]:
@@ -579,58 +408,48 @@ def shell_store(sqlite: URL, run: Path) -> str:
     return sqlite.render_as_string()
 
 
-def test_the_command_prints_what_changed(perfdb: Shell, shell_store: str) -> None:
-    code, out, _ = perfdb("recompute", "--db", shell_store, "--window", "last_n(3)")
-    again = perfdb("recompute", "--db", shell_store, "--window", "last_n(3)")
+def test_the_command_prints_what_changed_and_what_it_left(perfdb: Shell, shell_store: str) -> None:
+    """What it left is named on stderr and in the JSON; the exit code is then 1."""
+    arguments = ("recompute", "--db", shell_store, "--window")
+    json_arguments = ("last", "--dry-run", "--json", "--release", "0.16.0")
+    code, out, err = perfdb(*arguments, *json_arguments)
+    found = json.loads(out)
+    assert (0, "") == (code, err)
+    counts = ("dry_run", "examined", "changed", "unchanged")
+    assert [True, 1, 1, 0] == [found[name] for name in counts]
+    [change] = found["changes"]
+    assert ("llama3-8b", "0.16.0") == (change["model"], change["release"])
+    assert ("skip_warmup(2)", "last") == (change["before"]["window"], change["after"]["window"])
+    assert 12.0 == change["after"]["step_time_s"]
 
+    code, out, _ = perfdb(*arguments, "last_n(3)")
     assert 0 == code
     assert "step time (s) 12.150 → 12.000" in out
     assert "window skip_warmup(2) → last_n(3)" in out
     assert out.endswith("1 changed, 0 unchanged\n")
-    assert (0, "0 changed, 1 unchanged\n", "") == again
+    assert (0, "0 changed, 1 unchanged\n", "") == perfdb(*arguments, "last_n(3)")
 
-
-def test_the_command_names_what_it_left_and_exits_with_1(perfdb: Shell, shell_store: str) -> None:
-    """On stderr, and in the JSON; so too where nothing is to be stored."""
-    arguments = ("recompute", "--db", shell_store, "--window", "last_n(11)")
     why = "only 10 of 11 steps; last_n(11) would take the warm-up in"
-
     assert (
         1,
         "0 changed, 0 unchanged, 1 left as they were\n",
         f"run {RUN_ID}: {why}; its figures stay; name another window\n",
-    ) == perfdb(*arguments)
-    code, out, err = perfdb(*arguments, "--dry-run", "--json")
+    ) == perfdb(*arguments, "last_n(11)")
+    code, out, err = perfdb(*arguments, "last_n(11)", "--dry-run", "--json")
     assert (1, "") == (code, err)
-    assert [(RUN_ID, "0.16.0", why)] == [
-        (it["run_id"], it["release"], it["reason"]) for it in json.loads(out)["left"]
-    ]
-
-
-def test_the_command_as_json(perfdb: Shell, shell_store: str) -> None:
-    arguments = ("--window", "last", "--dry-run", "--json", "--release", "0.16.0")
-    code, out, err = perfdb("recompute", "--db", shell_store, *arguments)
-
-    said = json.loads(out)
-    assert (0, "") == (code, err)
-    assert (True, 1, 1, 0) == (
-        said["dry_run"], said["examined"], said["changed"], said["unchanged"],
-    )  # fmt: skip
-    [change] = said["changes"]
-    assert ("llama3-8b", "0.16.0") == (change["model"], change["release"])
-    assert ("skip_warmup(2)", "last") == (change["before"]["window"], change["after"]["window"])
-    assert 12.0 == change["after"]["step_time_s"]
+    [left] = json.loads(out)["left"]
+    assert (RUN_ID, "0.16.0", why) == (left["run_id"], left["release"], left["reason"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--window", "last(1)"], "--window: 'last(1)' should be last; known: last, last_n(N)"),
-        (["--window", "steps(35-44)"], "--window: no window 'steps(35-44)'; known: last"),
         (["--window", "last_n(0)"], "--window: 'last_n(0)' holds no step"),
         (["--release", "9.9"], "no release '9.9'"),
         (["--model", "llama3-8"], "--model: no results of 'llama3-8'; did you mean llama3-8b?"),
         (["--convention", "nemo"], "'nemo' is not one of 'causal'"),
+        (["--db", "none.sqlite"], "no database here"),
     ],
 )
 def test_bad_input_is_refused_with_what_to_do(

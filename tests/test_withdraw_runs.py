@@ -12,9 +12,7 @@ from perfdb.ingest import Options, ingest
 from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
-from perfdb.site.build import all_pages
 from perfdb.site.data import read as contents
-from perfdb.site.pages.changelog import changelog
 from perfdb.site.pages.revisions import events
 from perfdb.verify import verify
 from perfdb.verify.figures import Asked
@@ -74,27 +72,6 @@ def test_a_run_is_withdrawn_by_its_id_or_its_directory(
     before = snapshot(store)
     assert (0, "0 withdrawn\n") == perfdb("withdraw", named, "--reason", "again")[:2]
     assert before == snapshot(store)
-
-
-def test_its_page_has_no_figure_left_and_the_changelog_says_why(store: URL, perfdb: Shell) -> None:
-    """At its address stands that it is withdrawn, and none of its figures."""
-    perfdb("withdraw", "bad", "--reason", WHY)
-    with reading(store) as connection:
-        made = contents(connection)
-    assert ["good"] == [page.run.run_id for page in made.runs]
-    page = changelog(made.revisions, made.rejections)
-    assert [("withdrawn", "bad", WHY)] == [
-        (it.act, it.result.run_id, it.reason) for it in page.changed if it.result
-    ]
-    [stub] = [it for it in all_pages(made) if it.name == "runs/bad"]
-    assert stub.title == "bad (withdrawn)"
-    assert WHY in str(stub.body())
-
-    perfdb("withdraw", "--undo", "bad")
-    with reading(store) as connection:
-        found = events(contents(connection).revisions, ())
-    assert ["restored", "withdrawn", "added", "added"] == [it.act for it in found]
-    assert [None, WHY, None, None] == [it.reason for it in found]
 
 
 def test_each_withdrawal_of_a_run_keeps_its_own_reason(store: URL, perfdb: Shell) -> None:

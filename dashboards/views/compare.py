@@ -1,8 +1,9 @@
 """Two releases side by side: what became faster, what slower, and what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import partial
+from itertools import combinations
 from math import log
 from operator import itemgetter
 
@@ -13,12 +14,12 @@ from pandas.io.formats.style import Styler
 from dashboards import charts, data
 from dashboards.choices import remembered, warn_of_others
 from dashboards.findings import Findings, is_wrong, listed, mark, plain
-from dashboards.release_pairs import offered, opened_on
 from perfdb import compare
 from perfdb.catalog import titles
 from perfdb.compare import Choice, Match, Side, Verdict, report
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.record import Finding, Result
+from perfdb.record import UNATTRIBUTED, Finding, Result
 from perfdb.units import UNKNOWN, figure
 
 AUTOMATIC = "Tokens/s/GPU, where known"
@@ -30,6 +31,13 @@ grid that draws only what is in view."""
 
 CHARTED = 40
 """The most matches in the chart, as more cannot be read; the table has them all."""
+
+
+Work = Mapping[int, Set[str]]
+"""The keys of the workloads that a release has results of, by release_id."""
+
+Pair = tuple[Choice, Choice]
+"""Two releases, the older one first."""
 
 
 def show() -> None:
@@ -56,7 +64,7 @@ def show() -> None:
         _compared(store, (a, b), metric)
 
 
-def _compared(store: data.Store, pair: tuple[Choice, Choice], metric: str | None) -> None:
+def _compared(store: data.Store, pair: Pair, metric: str | None) -> None:
     name_a, name_b = (titles.release(choice.name) for choice in pair)
     audited = data.findings_of(store)
     wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
@@ -223,3 +231,52 @@ def _subject(result: Result) -> dict[str, str]:
 def _work(result: Result) -> dict[str, str]:
     precision = titles.precision(result.precision) or UNKNOWN
     return {"Precision": precision, "Work": charts.work(result)}
+
+
+# ------------------------------------------------------- the releases that the page opens on
+
+
+def offered(known: Iterable[Choice]) -> list[Choice]:
+    """The releases in their order, but those without a stated version last."""
+    return sorted(known, key=lambda choice: UNATTRIBUTED in choice.name)
+
+
+def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice | None) -> Pair:
+    """The two releases to compare; `a` and `b` are those that a link names, None if it does not."""
+
+    def partner(choice: Choice) -> Choice:
+        """The other release that shares most work with this choice, the newest of those."""
+        others = [other for other in reversed(known) if not other.overlaps(choice)]
+        return max(others, key=lambda other: num_shared((choice, other), work), default=choice)
+
+    if a is not None:
+        return a, b or partner(a)
+    if b is not None:
+        return partner(b), b
+    return opening_pair(known, work) or (partner(known[-1]), known[-1])
+
+
+def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
+    """The pair that shares most work of each framework's newest two releases that share any.
+
+    If there is none, of all releases, those without a stated version as A. None: no two share work.
+    `known` is in the order of `perfdb.compare.read.known_releases`.
+    """
+    released = (choice for choice in known if choice.version is not None)
+    newest: list[Pair] = []
+    for versions in grouped(released, lambda choice: choice.framework).values():
+        pairs = ((a, b) for b, a in combinations(reversed(versions), 2))
+        newest += [*(pair for pair in pairs if num_shared(pair, work))][:1]
+    unattributed_first = sorted(known, key=lambda choice: UNATTRIBUTED not in choice.name)
+    others = [
+        (a, b)
+        for a, b in combinations(unattributed_first, 2)
+        if not a.overlaps(b) and num_shared((a, b), work)
+    ]
+    return max(newest or others, key=lambda pair: num_shared(pair, work), default=None)
+
+
+def num_shared(pair: Pair, work: Work) -> int:
+    """How many workloads both releases have results of."""
+    a, b = ({key for number in one.release_ids for key in work.get(number, ())} for one in pair)
+    return len(a & b)

@@ -9,7 +9,7 @@ import streamlit as st
 from pydantic import ConfigDict
 from sqlalchemy import make_url
 
-from dashboards import charts, data, obstacle
+from dashboards import charts, data
 from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.tables import grid, printed
@@ -60,7 +60,7 @@ def show() -> None:
     store = data.store()
     everything = labelled(data.runs(store), data.sources(store))
     if everything.empty:
-        command = obstacle.storing(make_url(store.address))
+        command = data.storing(make_url(store.address))
         st.info("The store holds published results only. Runs come with this command.")
         st.code(command, language="bash")
         return

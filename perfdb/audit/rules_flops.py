@@ -41,19 +41,16 @@ def flops_per_token(release: ReleaseRows) -> Iterator[Finding]:
         (row, count), (other, lowest) = ordered[0], ordered[-1]
         undecided = not release.agreed[flop_counts.work(row)]
         if undecided and not count.with_cut().agrees(lowest.with_cut()):
-            finding = _other_count((row, count), lowest, [other])
-            there = _apart(row, [other])[1]
-            yield finding.model_copy(
-                update={
-                    "fields": RATES,
-                    "expected": f"{finding.expected}, as on {there}",
-                    "message": f"{finding.message}; one is wrong",
-                }
-            )
+            yield _other_count((row, count), lowest, [other], is_undecided=True)
 
 
 def _other_count(
-    one: Counted, right: Interval, peers: Sequence[Result], suggestion: str | None = None
+    one: Counted,
+    right: Interval,
+    peers: Sequence[Result],
+    suggestion: str | None = None,
+    *,
+    is_undecided: bool = False,
 ) -> Finding:
     row, count = one
     factor = count.value / right.value
@@ -63,15 +60,15 @@ def _other_count(
         times += ": tokens/s halved, or TFLOP/s doubled"
     elif abs(factor * 2 - 1) < 0.02:
         times += ": tokens/s doubled, or TFLOP/s halved"
-    by_mfu = ("tokens_per_sec_per_gpu", "mfu", "precision")
+    has_rates = is_undecided or row.model_tflops_per_sec_per_gpu
     return Finding(
         **identity("flops_per_token", row),
         severity=base.severity(factor - 1),
-        fields=RATES if row.model_tflops_per_sec_per_gpu else by_mfu,
-        expected=f"{right} GFLOP per token",
+        fields=RATES if has_rates else ("tokens_per_sec_per_gpu", "mfu", "precision"),
+        expected=f"{right} GFLOP per token{f', as on {there}' if is_undecided else ''}",
         found=f"{count} GFLOP per token",
         message=f"{here} counts {significant(count.value)} GFLOP per token, {there} "
-        f"{significant(right.value)}: {times}",
+        f"{significant(right.value)}: {times}{'; one is wrong' if is_undecided else ''}",
         suggestion=suggestion,
     )
 

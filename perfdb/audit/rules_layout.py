@@ -34,29 +34,29 @@ def world_size(row: Result, release: ReleaseRows) -> Iterator[Finding]:
 @row_rule("DP is GPUs ÷ (TP × PP × CP); the GPUs of FSDP divide DP × CP")
 def data_parallel(row: Result, release: ReleaseRows) -> Iterator[Finding]:
     """A row that prints another DP than its layout leaves, or FSDP over GPUs that it does not."""
-    if not (ranks := equations.data_parallel(row)):
-        return
-    most = ranks * size(row, "context_parallel")
-    if row.data_parallel and ranks != row.data_parallel:
-        yield Finding(
-            **identity("data_parallel", row),
-            severity=Severity.ERROR,
-            fields=("data_parallel", "num_gpus", *SPLITS),
-            expected=f"DP {ranks:,}",
-            found=f"DP {row.data_parallel:,}",
-            message=f"{row.num_gpus:,} GPUs ÷ {equations.model_parallel(row):,} for one copy of "
-            f"the model is DP {ranks:,}; the row says {row.data_parallel:,}",
-            suggestion=repair.suggestion(row, "data_parallel", release),
+    ranks, suggestion = equations.data_parallel(row), None
+    most = (ranks or 0) * size(row, "context_parallel")
+    if ranks and row.data_parallel and ranks != row.data_parallel:
+        field, expected, found = "data_parallel", f"DP {ranks:,}", f"DP {row.data_parallel:,}"
+        message = (
+            f"{row.num_gpus:,} GPUs ÷ {equations.model_parallel(row):,} for one copy of the model "
+            f"is DP {ranks:,}; the row says {row.data_parallel:,}"
         )
+        suggestion = repair.suggestion(row, "data_parallel", release)
     elif row.fsdp_size and equations.has_layout(row) and most % row.fsdp_size:
-        yield Finding(
-            **identity("data_parallel", row),
-            severity=Severity.ERROR,
-            fields=("fsdp_size", "num_gpus", *SPLITS),
-            expected=f"a divisor of {most:,}",
-            found=f"FSDP {row.fsdp_size:,}",
-            message=f"FSDP over {row.fsdp_size:,} GPUs does not divide the {most:,} of DP × CP",
-        )
+        field, expected, found = "fsdp_size", f"a divisor of {most:,}", f"FSDP {row.fsdp_size:,}"
+        message = f"FSDP over {row.fsdp_size:,} GPUs does not divide the {most:,} of DP × CP"
+    else:
+        return
+    yield Finding(
+        **identity("data_parallel", row),
+        severity=Severity.ERROR,
+        fields=(field, "num_gpus", *SPLITS),
+        expected=expected,
+        found=found,
+        message=message,
+        suggestion=suggestion,
+    )
 
 
 @row_rule("EP × ETP divides TP × CP × DP; EP divides the number of experts")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from perfdb import catalog
+from perfdb.catalog.entries import Named
 
 TASKS: Final[Mapping[str, str]] = {"pretrain": "Pre-training", "sft": "SFT", "lora": "LoRA"}
 
@@ -19,21 +20,22 @@ FRAMEWORKS: Final[Mapping[str, str]] = {
 
 
 def model(name: str) -> str:
-    """'Llama 3 8B'; a model that the catalogue lacks keeps its name."""
-    entry = catalog.models().get(name)
-    return entry.title if entry else name
+    """'Llama 3 8B'; a model that the catalog lacks keeps its name."""
+    return _title(catalog.models(), name)
 
 
 def system(name: str) -> str:
-    """'DGX-H100'; a system that the catalogue lacks keeps its name."""
-    entry = catalog.systems().get(name)
-    return entry.title if entry else name
+    """'DGX-H100'; a system that the catalog lacks keeps its name."""
+    return _title(catalog.systems(), name)
 
 
 def precision(name: str | None) -> str:
     """'FP8-CS'; empty where no precision is stated."""
-    entry = catalog.precisions().get(name or "")
-    return entry.title if entry else name or ""
+    return _title(catalog.precisions(), name or "")
+
+
+def _title(table: Mapping[str, Named], name: str) -> str:
+    return table[name].title if name in table else name
 
 
 def task(name: str) -> str:

@@ -2,15 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
 from perfdb.errors import Diagnostic, InputError
-
-if TYPE_CHECKING:
-    from perfdb.export.base import Table
 
 STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
 """The names in `perfdb.export.FORMATS`, which are imported only to write."""
@@ -21,13 +17,9 @@ def export() -> None:
     """Write results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records."""
 
 
-@export.command()
+@export.command("results")
 @click.option(
-    "--format",
-    "style",
-    type=click.Choice(STYLES),
-    required=True,
-    help="How to write them.",
+    "--format", "style", type=click.Choice(STYLES), required=True, help="How to write them."
 )
 @json_format_option
 @click.option(
@@ -50,7 +42,7 @@ def export() -> None:
     "for each system.",
 )
 @db_option
-def results(
+def export_results(
     style: str,
     output: Path | None,
     convention: str | None,
@@ -67,15 +59,27 @@ def results(
     the same way: also those of pages, where their figures show what the page counted. The note
     says how that is known, or why a row cannot be restated.
     """
-    from perfdb.export import FORMATS, priced, pytorch
+    from perfdb.compare.read import release_ids
+    from perfdb.db.session import reading_current, store_url
+    from perfdb.export import FORMATS, results
+    from perfdb.export.restated import table as restated
+    from perfdb.flops import CONVENTIONS
+    from perfdb.queries.scope import Only, Scope
 
-    if style == pytorch.NAME and (convention or prices):
+    if style == "pytorch" and (convention or prices):
         option = "--convention" if convention else "--price"
         message, remedy = "pytorch has no place for these figures", "choose another --format"
         raise InputError(Diagnostic(option, message, remedy=remedy))
-    known = priced.prices(prices)
-    rows = _table(convention, **only)
-    written = FORMATS[style].render(priced.with_cost(rows, known) if known else rows)
+    known = results.prices(prices)
+    url, release = store_url(only.pop("db")), only.pop("release")
+    with reading_current(url) as connection:
+        scope = Scope(Only(**only), release_ids(connection, release))
+        table = (
+            restated(connection, CONVENTIONS[convention], scope)
+            if convention
+            else results.table(connection, scope)
+        )
+    written = FORMATS[style].render(results.with_cost(table, known) if known else table)
     if output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.flush()
@@ -84,20 +88,3 @@ def results(
         output.write_bytes(written)
     except OSError as error:
         raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
-
-
-def _table(
-    convention: str | None, db: str | None, release: str | None, **only: str | None
-) -> "Table":
-    from perfdb.compare.read import release_ids
-    from perfdb.db.session import reading_current, store_url
-    from perfdb.export.restated import table as restated
-    from perfdb.export.results import table
-    from perfdb.flops import CONVENTIONS
-    from perfdb.queries.scope import Only, Scope
-
-    with reading_current(store_url(db)) as connection:
-        scope = Scope(Only(**only), release_ids(connection, release))
-        if convention:
-            return restated(connection, CONVENTIONS[convention], scope)
-        return table(connection, scope)

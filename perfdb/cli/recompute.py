@@ -12,8 +12,7 @@ from perfdb.queries.scope import Only, Scope
 from perfdb.units import UNKNOWN, significant
 from perfdb.verify import recompute as recomputing
 from perfdb.verify.figures import Asked
-from perfdb.verify.recompute import Changed, RecomputeReport
-from perfdb.verify.stored import StoredRun
+from perfdb.verify.recompute import Recomputed, RecomputeReport
 
 SHORT = {
     "step_time_s": "step time (s)",
@@ -75,9 +74,9 @@ def recompute(
 def _document(report: RecomputeReport, *, dry_run: bool) -> dict[str, object]:
     changes = [
         {
-            **_identity(one.stored),
-            "before": {name: change.before for name, change in one.changes.items()},
-            "after": {name: change.after for name, change in one.changes.items()},
+            **_identity(one),
+            "before": {name: before for name, (before, _) in one.changes.items()},
+            "after": {name: after for name, (_, after) in one.changes.items()},
         }
         for one in report.changed
     ]
@@ -87,14 +86,14 @@ def _document(report: RecomputeReport, *, dry_run: bool) -> dict[str, object]:
         "changed": len(report.changed),
         "unchanged": report.unchanged,
         "changes": changes,
-        "left": [{**_identity(one.stored), "reason": one.reason} for one in report.left],
+        "left": [{**_identity(one), "reason": one.reason} for one in report.left],
     }
 
 
-def _identity(stored: StoredRun) -> dict[str, object]:
-    result = stored.result
+def _identity(one: Recomputed) -> dict[str, object]:
+    result = one.stored.result
     return {
-        "run_id": stored.run_id,
+        "run_id": one.stored.run_id,
         "framework": result.case.framework,
         "release": result.release.version,
         "system": result.case.system,
@@ -110,15 +109,15 @@ def _print(report: RecomputeReport, *, dry_run: bool) -> None:
     left = f", {len(report.left):,} left as they were" if report.left else ""
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
-        remedy = "its figures stay; name another window"
-        click.echo(Diagnostic(f"run {one.stored.run_id}", one.reason, remedy=remedy), err=True)
+        remedy, where = "its figures stay; name another window", f"run {one.stored.run_id}"
+        click.echo(Diagnostic(where, one.reason or "", remedy=remedy), err=True)
     if not report.examined:
         click.echo("nothing to recompute: no measured result there", err=True)
 
 
-def _row(one: Changed) -> tuple[str, ...]:
+def _row(one: Recomputed) -> tuple[str, ...]:
     lines = [
-        f"{short} {_text(one.changes[name].before)} → {_text(one.changes[name].after)}"
+        f"{short} {_text(one.changes[name][0])} → {_text(one.changes[name][1])}"
         for name, short in SHORT.items()
         if name in one.changes
     ]

@@ -146,7 +146,7 @@ def _point(point: Point, metric: str) -> Fields:
         **_ratio(judged),
         "verdict": report.named(point.verdict, metric) if point.verdict else None,
         "reason": judged.reason if judged else None,
-        "has_open_errors": point.has_open_errors,
+        "has_open_errors": it.has_open_errors,
         "window": side.window,
         "num_steps": it.num_steps,
         "peak_memory_bytes": it.peak_memory_bytes,

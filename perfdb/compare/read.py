@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from perfdb.audit.review import Entry, explained
 from perfdb.compare.releases import Choice, KnownRelease, choices, in_order, named
 from perfdb.errors import Diagnostic, InputError
-from perfdb.queries import catalog, findings
+from perfdb.queries import catalog
 from perfdb.queries import results as queries
 from perfdb.queries.scope import Only, Scope, known, narrowed, spelled, within
 from perfdb.record import Finding, Origin, Result
@@ -56,7 +56,7 @@ def open_errors(connection: Connection, known: Sequence[Entry]) -> frozenset[int
 
     `known` are the findings that are accepted.
     """
-    rows = connection.execute(findings.errors()).mappings()
+    rows = connection.execute(queries.current_errors()).mappings()
     found = explained(map(Finding.model_validate, rows), known)
     return frozenset(it.result_id for it in found if it.result_id is not None and it.is_open_error)
 

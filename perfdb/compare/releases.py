@@ -108,11 +108,11 @@ def builds(choices: Iterable[Choice]) -> Mapping[int, int]:
     containers of a version share a place.
     """
     versions = [one for one in choices if one.version is not None]
-    alike = grouped(versions, lambda one: (one.framework, stage_order(one.version))).values()
+    groups = grouped(versions, lambda one: (one.framework, stage_order(one.version))).values()
     return {
         number: place
-        for some in alike
-        for place, one in enumerate(some)
+        for group in groups
+        for place, one in enumerate(group)
         for number in one.release_ids
     }
 
@@ -122,13 +122,13 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
 
     Raises InputError that lists the known names.
     """
-    given = text.strip()
-    spelled = given.replace("@", " ", 1)
+    name = text.strip()
+    spelled = name.replace("@", " ", 1)
     found = (
-        [choice for choice in known if choice.name == given]
+        [choice for choice in known if choice.name == name]
         or [choice for choice in known if choice.name == spelled]
         or [choice for choice in known if choice.name.lower() == spelled.lower()]
-        or [choice for choice in known if choice.version == given]
+        or [choice for choice in known if choice.version == name]
     )
     if len(found) == 1:
         return found[0]

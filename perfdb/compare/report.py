@@ -130,27 +130,27 @@ def told_apart(labels: Sequence[str], matches: Sequence[Match]) -> list[str]:
     'Llama 3 8B · measured · TP 2': the origin of its figures, and the layout of the work.
     """
     groups = grouped(zip(labels, matches, strict=True), itemgetter(0))
-    alike = {label: [match for _, match in some] for label, some in groups.items()}
+    same = {label: [match for _, match in some] for label, some in groups.items()}
     return [
-        " · ".join(filter(None, (label, *_apart(match, alike[label]))))
+        " · ".join(filter(None, (label, *_apart(match, same[label]))))
         for label, match in zip(labels, matches, strict=True)
     ]
 
 
-def _apart(match: Match, alike: Sequence[Match]) -> Iterator[str]:
+def _apart(match: Match, same: Sequence[Match]) -> Iterator[str]:
     """What a match has, and not all matches with the same label."""
 
     def origins(one: Match) -> str:
         return " → ".join(dict.fromkeys((one.a.origin, one.b.origin)))
 
-    if len(alike) == 1:
+    if len(same) == 1:
         return
-    if len(set(map(origins, alike))) > 1:
+    if len(set(map(origins, same))) > 1:
         yield origins(match)
     if match.differences:
         yield how(match)
         return
-    sides = [_layout(side.shown) for one in alike for side in (one.a, one.b)]
+    sides = [_layout(side.shown) for one in same for side in (one.a, one.b)]
     shared = set.intersection(*map(set, sides))
     yield ", ".join(part for part in _layout(match.b.shown) if part not in shared)
 

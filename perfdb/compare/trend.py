@@ -59,21 +59,10 @@ class Point:
         return judged.reason if judged and self.verdict is Verdict.UNKNOWN else None
 
     @property
-    def is_no_measure(self) -> bool:
-        """Whether its figure and that of the release before cannot be compared."""
-        judged = self.judgement
-        return self.reason_unknown is not None and judged is not None and judged.is_no_measure
-
-    @property
-    def has_open_errors(self) -> bool:
-        """Whether the audit finds errors in its figure that nobody has accepted."""
-        return self.side.shown.has_open_errors
-
-    @property
     def is_judged(self) -> bool:
         """Whether no open error, of its own or of the release before, is in the way."""
         if self.judgement is None:
-            return not self.has_open_errors
+            return not self.side.shown.has_open_errors
         return self.verdict is not Verdict.NOT_JUDGED
 
 
@@ -219,8 +208,12 @@ class Series:
 
         That an older release was too noisy does not count: nobody will repeat its runs.
         """
-        newest = [one for one in self.newest if one.verdict is Verdict.UNKNOWN]
-        return tuple(one for one in self._open if one.is_no_measure or one in newest)
+        unknown = [one for one in self._open if one.verdict is Verdict.UNKNOWN]
+        return tuple(
+            one
+            for one in unknown
+            if one in self.newest or (one.judgement and one.judgement.is_no_measure)
+        )
 
     @property
     def has_news(self) -> bool:

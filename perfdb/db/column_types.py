@@ -18,19 +18,15 @@ class Moment(TypeDecorator[datetime]):
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """As it is stored; SQLite would leave out the offset."""
-        return value and _in_utc(value)
+        if value is None or value.tzinfo:
+            return value and value.astimezone(UTC)
+        return value.replace(tzinfo=UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """As it is read."""
-        return value and _in_utc(value)
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    process_result_value = process_bind_param
 
 
 def to_json(note: Note) -> Mapping[str, object]:
-    """A note as the store and JSON exports have it."""
+    """A note as the store has it."""
     return {"code": note.code.value, "params": dict(note.params)}
 
 

@@ -24,8 +24,20 @@ def replace(connection: Connection, release_id: int, current: Iterable[Finding])
 
     What is there already stays as it is; findings of results that are superseded go.
     """
-    wanted = dict.fromkeys(_cells(one) for one in current if one.result_id is not None)
-    stored = _stored(connection, release_id)
+    wanted = dict.fromkeys(
+        tuple(getattr(one, name) for name in _COLUMNS)
+        for one in current
+        if one.result_id is not None
+    )
+    rows = connection.execute(
+        select(findings.c.id, *(findings.c[name] for name in _COLUMNS))
+        .join(results, findings.c.result_id == results.c.id)
+        .where(results.c.release_id == release_id)
+    )
+    stored = {
+        tuple(tuple(cell) if isinstance(cell, list) else cell for cell in cells): number
+        for number, *cells in rows
+    }
     stale = [{"of": number} for cells, number in stored.items() if cells not in wanted]
     if stale:
         connection.execute(delete(findings).where(findings.c.id == bindparam("of")), stale)
@@ -34,38 +46,17 @@ def replace(connection: Connection, release_id: int, current: Iterable[Finding])
     return bool(stale or added)
 
 
-def _cells(finding: Finding) -> bulk.Cells:
-    return tuple(getattr(finding, name) for name in _COLUMNS)
-
-
-def _stored(connection: Connection, release_id: int) -> dict[bulk.Cells, int]:
-    """The ids of the findings of a release, by their cells."""
-    question = (
-        select(findings.c.id, *(findings.c[name] for name in _COLUMNS))
-        .join(results, findings.c.result_id == results.c.id)
-        .where(results.c.release_id == release_id)
-    )
-    rows = connection.execute(question)
-    return {tuple(map(_hashable, cells)): int(number) for number, *cells in rows}
-
-
-def _hashable(cell: object) -> object:
-    return tuple(cell) if isinstance(cell, list) else cell
-
-
 def mark(connection: Connection, release_id: int, version: int) -> None:
     """Note that this version of the audit sees a release's results; wait for who changes them."""
-    connection.execute(
-        update(releases).where(releases.c.id == release_id).values(audited_version=version)
-    )
+    its_row = update(releases).where(releases.c.id == release_id)
+    connection.execute(its_row.values(audited_version=version))
 
 
 def unmark(connection: Connection, release_ids: Iterable[int]) -> None:
     """Note that the results of releases have changed since they were audited."""
-    rows = [{"of": number} for number in sorted(set(release_ids))]
-    if rows:
-        changed = update(releases).where(releases.c.id == bindparam("of"))
-        connection.execute(changed.values(audited_version=None), rows)
+    for release_id in sorted(set(release_ids)):  # in order, so that two processes do not deadlock
+        its_row = update(releases).where(releases.c.id == release_id)
+        connection.execute(its_row.values(audited_version=None))
 
 
 def releases_of(connection: Connection, which: ColumnElement[bool]) -> set[int]:

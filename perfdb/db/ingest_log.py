@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
 
 from sqlalchemy import Connection, select
 
@@ -26,13 +25,10 @@ class Action(StrEnum):
 RUN_LOGGED_AS = "run "
 """What precedes the id of a run in the log, in place of a path."""
 
-_ONCE: Final = (Action.REJECTED, Action.UNATTRIBUTED)
-"""What is not logged again for each ingest of the same file."""
-
 
 @dataclass(frozen=True)
 class LogEntry:
-    """A row of `ingest_log`; `stated_reason` is why somebody withdrew it, if they did."""
+    """A row of `ingest_log`; `stated_reason` is why a person withdrew it."""
 
     path: str
     action: Action
@@ -42,15 +38,12 @@ class LogEntry:
 
 
 def add(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> None:
-    """Log what became of sources; the same rejection is logged once."""
-    new = [entry for entry in dict.fromkeys(entries) if not _is_logged(connection, entry)]
-    columns = ("path", "action", "line", "reason", "stated_reason", "at", "perfdb_version")
-    rows = [(*vars(one).values(), when, __version__) for one in new]
-    bulk.add(connection, ingest_log, columns, rows)
-
-
-def _is_logged(connection: Connection, entry: LogEntry) -> bool:
-    if entry.action not in _ONCE:
-        return False
-    same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in vars(entry).items()]
-    return connection.scalar(select(ingest_log.c.id).where(*same).limit(1)) is not None
+    """Log what became of sources; a file that stays rejected or unattributed is logged once."""
+    rows: list[bulk.Cells] = []
+    for entry in dict.fromkeys(entries):
+        cells = vars(entry)
+        same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in cells.items()]
+        is_once = entry.action in (Action.REJECTED, Action.UNATTRIBUTED)
+        if not is_once or not connection.scalar(select(ingest_log.c.id).where(*same).limit(1)):
+            rows.append((*cells.values(), when, __version__))
+    bulk.add(connection, ingest_log, (*LogEntry.__annotations__, "at", "perfdb_version"), rows)

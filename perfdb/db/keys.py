@@ -1,26 +1,12 @@
 """The ids of systems, models, releases and cases; those that are not there yet are added.
 
 Ids are looked up by natural key before anything is inserted, so that what is known costs no write.
-What the store keeps of systems and models is brought up to the catalog.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Insert,
-    RowMapping,
-    Table,
-    Text,
-    any_,
-    literal,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
@@ -34,50 +20,44 @@ AT_ONCE = 10_000
 
 Row = Mapping[str, object]
 
-Outdated = tuple[Table, int, Row]
+Outdated = tuple[sa.Table, int, Row]
 """A table, the id of a row of it, and what its columns should hold."""
 
 Key = TypeVar("Key", int, str)
 
 
-def release_ids(connection: Connection, wanted: Sequence[Release]) -> list[int]:
+def release_ids(connection: sa.Connection, wanted: Sequence[Release]) -> list[int]:
     """The id of each release, in the same order."""
-    ordered = [release.key for release in wanted]
-    rows = {
-        key: {"key": key, **release.model_dump()}
-        for key, release in dict(zip(ordered, wanted, strict=True)).items()
-    }
+    rows = {one.key: {"key": one.key, **one.model_dump()} for one in dict.fromkeys(wanted)}
     found = _ids(connection, releases, releases.c.key, rows)
-    return [found[key] for key in ordered]
+    return [found[one.key] for one in wanted]
 
 
-def case_ids(connection: Connection, wanted: Sequence[Case]) -> list[int]:
+def case_ids(connection: sa.Connection, wanted: Sequence[Case]) -> list[int]:
     """The id of each case, in the same order."""
     ordered = [case.key for case in wanted]
     by_key = dict(zip(ordered, wanted, strict=True))
     found = known(connection, cases, cases.c.key, by_key)
-    if added := {key: case for key, case in by_key.items() if key not in found}:
-        found |= _add_cases(connection, added)
+    added = {key: case for key, case in by_key.items() if key not in found}
+    if added:
+        its_systems = {case.system: system_row(case.system) for case in added.values()}
+        its_models = {case.model: model_row(case.model) for case in added.values()}
+        system_ids = _ids(connection, systems, systems.c.name, its_systems)
+        model_ids = _ids(connection, models, models.c.name, its_models)
+        rows = {
+            key: {
+                **case.model_dump(exclude={"system", "model", *DERIVED}),
+                "qualifiers": ", ".join(case.qualifiers),
+                "kernels": ", ".join(case.kernels),
+                "key": key,
+                "workload_key": case.workload_key,
+                "system_id": system_ids[case.system],
+                "model_id": model_ids[case.model],
+            }
+            for key, case in added.items()
+        }
+        found |= _ids(connection, cases, cases.c.key, rows)
     return [found[key] for key in ordered]
-
-
-def _add_cases(connection: Connection, added: Mapping[str, Case]) -> dict[str, int]:
-    system_rows = {name: system_row(name) for name in {case.system for case in added.values()}}
-    model_rows = {name: model_row(name) for name in {case.model for case in added.values()}}
-    system = _ids(connection, systems, systems.c.name, system_rows)
-    model = _ids(connection, models, models.c.name, model_rows)
-    rows = {
-        key: _case_row(key, case, system[case.system], model[case.model])
-        for key, case in added.items()
-    }
-    return _ids(connection, cases, cases.c.key, rows)
-
-
-def insert_new(connection: Connection, table: Table) -> Insert:
-    """An insert that leaves rows alone that another process has added meanwhile."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
 
 
 def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -88,72 +68,60 @@ def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
 
 
 def among(
-    connection: Connection, column: Column[str], wanted: Sequence[str]
-) -> ColumnElement[bool]:
+    connection: sa.Connection, column: sa.Column[str], wanted: Sequence[str]
+) -> sa.ColumnElement[bool]:
     """Whether a column has one of these keys.
 
     PostgreSQL takes them as one parameter: each by itself costs more than to look it up.
     """
     if connection.dialect.name == "postgresql":
-        return column == any_(literal(wanted, postgresql.ARRAY(Text)))
+        return column == sa.any_(sa.literal(wanted, postgresql.ARRAY(sa.Text)))
     return column.in_(wanted)
 
 
 def known(
-    connection: Connection, table: Table, key: Column[str], wanted: Iterable[str]
+    connection: sa.Connection, table: sa.Table, key: sa.Column[str], wanted: Iterable[str]
 ) -> dict[str, int]:
     """The ids of the rows of a table that are there already, by their natural key."""
     found: dict[str, int] = {}
     for some in chunks(wanted):
-        question = select(key, table.c.id).where(among(connection, key, some))
-        rows = connection.execute(question)
-        found |= {str(row[0]): int(row[1]) for row in rows}
+        rows = connection.execute(sa.select(key, table.c.id).where(among(connection, key, some)))
+        found |= {str(name): int(number) for name, number in rows}
     return found
 
 
 def _ids(
-    connection: Connection, table: Table, key: Column[str], rows: Mapping[str, Row]
+    connection: sa.Connection, table: sa.Table, key: sa.Column[str], rows: Mapping[str, Row]
 ) -> dict[str, int]:
+    """The ids of rows by their key; those that another process adds meanwhile are left alone."""
     there = known(connection, table, key, rows)
-    added = [dict(rows[one]) for one in sorted(rows.keys() - there.keys())]
-    if added:
-        connection.execute(insert_new(connection, table), added)
+    if added := [dict(rows[one]) for one in sorted(rows.keys() - there.keys())]:
+        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        connection.execute(dialect.insert(table).on_conflict_do_nothing(), added)
         there = known(connection, table, key, rows)
     return there
 
 
 def system_row(name: str) -> Row:
     """The columns of a system, by the catalog."""
-    entry = catalog.systems().get(name)
-    return {
-        "name": name,
-        "title": entry.title if entry else name,
-        "specification": entry.model_dump(mode="json") if entry else {},
-    }
+    return _catalog_row(name, catalog.systems().get(name))
 
 
 def model_row(name: str) -> Row:
     """The columns of a model, by the catalog; of one that it does not hold, the name alone."""
     entry = catalog.models().get(name)
-    return {
-        "name": name,
-        "title": entry.title if entry else name,
-        "family": entry.family if entry else None,
-        "specification": entry.model_dump(mode="json") if entry else {},
-    }
+    return {**_catalog_row(name, entry), "family": entry.family if entry else None}
 
 
-def _case_row(key: str, case: Case, system_id: int, model_id: int) -> Row:
-    fields = case.model_dump(exclude={"system", "model", *DERIVED})
-    fields |= {"qualifiers": ", ".join(case.qualifiers), "kernels": ", ".join(case.kernels)}
-    keys = {"key": key, "workload_key": case.workload_key}
-    return fields | keys | {"system_id": system_id, "model_id": model_id}
+def _catalog_row(name: str, entry: catalog.Model | catalog.System | None) -> Row:
+    specification = entry.model_dump(mode="json") if entry else {}
+    return {"name": name, "title": entry.title if entry else name, "specification": specification}
 
 
-def case_of(row: RowMapping) -> Case:
+def case_of(row: sa.RowMapping) -> Case:
     """The case of a row that has the columns of one, and the names of its system and model.
 
-    GA and DP are unknown where it is no row of a result.
+    GA and DP are unknown unless it is a row of a result.
     """
     joined = {name: str(row[name]).split(", ") for name in ("qualifiers", "kernels")}
     words = {name: tuple(filter(None, parts)) for name, parts in joined.items()}
@@ -161,32 +129,27 @@ def case_of(row: RowMapping) -> Case:
     return Case.model_validate(known | words)
 
 
-def outdated(connection: Connection) -> list[Outdated]:
+def outdated(connection: sa.Connection) -> list[Outdated]:
     """The systems and models that differ from the catalog's.
 
     What the catalog does not hold stays as it is: it may have held it before.
     """
-    return [
-        *_outdated(connection, systems, {*catalog.systems()}, system_row),
-        *_outdated(connection, models, {*catalog.models()}, model_row),
-    ]
-
-
-def _outdated(
-    connection: Connection, table: Table, known: set[str], row_of: Callable[[str], Row]
-) -> Iterator[Outdated]:
-    for stored in connection.execute(select(table).order_by(table.c.id)).mappings():
-        if stored["name"] in known:
-            row = row_of(stored["name"])
+    found: list[Outdated] = []
+    for table, entries, row_of in (
+        (systems, {*catalog.systems()}, system_row), (models, {*catalog.models()}, model_row),
+    ):  # fmt: skip
+        for stored in connection.execute(sa.select(table).order_by(table.c.id)).mappings():
+            row = row_of(stored["name"]) if stored["name"] in entries else {}
             if any(stored[name] != value for name, value in row.items()):
-                yield table, stored["id"], row
+                found.append((table, stored["id"], row))
+    return found
 
 
-def renew(connection: Connection, changes: Iterable[Outdated]) -> None:
+def renew(connection: sa.Connection, changes: Iterable[Outdated]) -> None:
     """Write what the catalog has now; releases with results of it are to be audited again."""
     changed = []
     for table, number, row in changes:
-        connection.execute(update(table).where(table.c.id == number).values(row))
+        connection.execute(sa.update(table).where(table.c.id == number).values(row))
         changed.append((cases.c.system_id if table is systems else cases.c.model_id) == number)
-    of = select(cases.c.id).where(or_(*changed))
+    of = sa.select(cases.c.id).where(sa.or_(*changed))
     findings.unmark(connection, findings.releases_of(connection, results.c.case_id.in_(of)))

@@ -37,15 +37,15 @@ def config(connection: Connection | None = None) -> Config:
 
 
 def current(url: URL) -> str | None:
-    """The schema a database has; None where it has none."""
+    """The schema a database has; None if it has none."""
     with reading(url) as connection:
         return session.current(connection)
 
 
 def upgrade(url: URL, revision: str = "head", where: str | None = None) -> None:
-    """Bring a database up to a schema, making it if need be; many processes may try at once.
+    """Bring a database up to a schema, and make it if need be; many processes may try at once.
 
-    `where`: what errors of its schema call it. None: its address. Raises StoreError for a newer one
+    `where`: what errors call the database. None: its address. Raises StoreError for a newer schema
     and for a file of another program.
     """
     _migrate(url, revision, where or url.render_as_string(), upwards=True)
@@ -68,7 +68,10 @@ def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
             move(config(connection), revision)
     except CommandError as error:
-        remedy = "use the perfdb that wrote it, or a newer one" if upwards else _known()
+        known = ScriptDirectory.from_config(config()).walk_revisions()
+        names = ", ".join(sorted(one.revision for one in known))
+        newer = "use the perfdb that wrote it, or a newer one"
+        remedy = newer if upwards else f"known: base, {names}"
         raise StoreError(f"{where}: {error}; {remedy}") from error
     except DBAPIError as error:
         if is_race(error):
@@ -76,11 +79,6 @@ def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
         raise failed(url, error) from error
     finally:
         engine.dispose()
-
-
-def _known() -> str:
-    revisions = ScriptDirectory.from_config(config()).walk_revisions()
-    return f"known: base, {', '.join(sorted(one.revision for one in revisions))}"
 
 
 def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None:
@@ -91,7 +89,7 @@ def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None
 
 
 def differences(url: URL) -> list[str]:
-    """How the tables differ from what the code expects; empty where they do not."""
+    """How the tables differ from what the code expects; empty if they do not."""
     from alembic.autogenerate import compare_metadata  # noqa: PLC0415  only this command needs it
 
     from perfdb.db.tables import metadata  # noqa: PLC0415  likewise

@@ -1,4 +1,4 @@
-"""The states of pages, and what becomes of results that a page no longer has.
+"""The states of pages, and what the store has of a path or of a file's bytes.
 
 A file that gives results and is no run is a page, too, of another parser. The last state of a page
 is the source of its path that was ingested last; one that was withdrawn has no bytes.
@@ -18,10 +18,9 @@ from perfdb.record import Origin, Original
 
 
 def drop(connection: Connection, path: str, rows: Sequence[ResultRow], when: datetime) -> int:
-    """Note of results that another page took over that this one does not print them any more.
+    """Note that a page no longer prints results which another page took over; how many there were.
 
-    Only of the releases that it states now; of all where it states nothing. Returns how many there
-    were.
+    Only results of the releases that it states now; of all if it states nothing.
     """
     earlier, following = results.alias("earlier"), results.alias("following")
     later, later_in = results.alias("later"), sources.alias("later_in")
@@ -52,43 +51,35 @@ def drop(connection: Connection, path: str, rows: Sequence[ResultRow], when: dat
 def keep_state(
     connection: Connection, page: SourceFile, original: Original, when: datetime
 ) -> None:
-    """Store the bytes of a page as its last state, also where an earlier one has returned.
+    """Store the bytes of a page as its last state, also if an earlier one has returned.
 
     With them goes what they state of their original; the same bytes always state the same.
     """
     number = files.id_of(connection, page, when)
     this = update(sources).where(sources.c.id == number)
-    if last_id(connection, page) != number:
+    if connection.scalar(_states(page.parser, [page.path])) != number:
         connection.execute(this.values(ingested_at=when))
     if original != Original():
         connection.execute(this.values(original.model_dump()))
 
 
 def last_state(connection: Connection, page: SourceFile) -> bytes | None:
-    """The bytes of a page's last state; None where there is none."""
-    last = last_id(connection, page)
+    """The bytes of a page's last state; None if there is none."""
+    last = connection.scalar(_states(page.parser, [page.path]))
     return None if last is None else b"".join(files.content_of(connection, last))
-
-
-def last_id(connection: Connection, page: SourceFile) -> int | None:
-    """The id of the source that is a page's last state; None where there is none."""
-    question = _states(page.parser).where(sources.c.path == page.path).limit(1)
-    found: int | None = connection.scalar(question)
-    return found
 
 
 def spelled(connection: Connection, page: SourceFile, spellings: Sequence[str]) -> str | None:
     """The first of these spellings of a page's path that the store has it under."""
-    question = _states(page.parser).where(sources.c.path.in_(spellings))
-    there = {path for _, path in connection.execute(question)}
+    there = {path for _, path in connection.execute(_states(page.parser, spellings))}
     return next((path for path in spellings if path in there), None)
 
 
-def _states(parser: str) -> Select[int, str]:
-    """The states of all pages, the newest first."""
+def _states(parser: str, paths: Iterable[str]) -> Select[int, str]:
+    """The states of pages at paths, the newest first."""
     return (
         select(sources.c.id, sources.c.path)
-        .where(sources.c.parser == parser)
+        .where(sources.c.parser == parser, sources.c.path.in_(paths))
         .order_by(sources.c.ingested_at.desc(), sources.c.id.desc())
     )
 
@@ -96,8 +87,8 @@ def _states(parser: str) -> Select[int, str]:
 def stating(connection: Connection, spellings: Sequence[str]) -> tuple[SourceFile, ...]:
     """The pages and files of results under the first of these spellings that the store has them by.
 
-    Without bytes: they state nothing from now on. What states the same as another one has no result
-    of its own; the files of a run are left out, unless they give results of their own.
+    Without bytes: they state nothing from now on. A page that states the same as another one has no
+    result of its own; the files of a run are left out, unless they give results of their own.
     """
     published = results.c.origin == Origin.PUBLISHED.value
     gave = sources.alias()
@@ -122,33 +113,27 @@ def paths_of_bytes(connection: Connection, sha256: str) -> tuple[str, ...]:
 
 
 def like(connection: Connection, word: str, most: int) -> tuple[str, ...]:
-    """So many paths at the most that end as a word does, or that are below the folder it names."""
+    """At most so many paths that end as a word does, or that are below the folder it names."""
     name = f"/{word.rstrip('/').rpartition('/')[2]}"
     below = sources.c.path.startswith(f"{word.rstrip('/')}/", autoescape=True)
     question = select(sources.c.path).where(sources.c.path.endswith(name, autoescape=True) | below)
     return tuple(connection.scalars(question.distinct().order_by(sources.c.path).limit(most)))
 
 
-def runs_named(connection: Connection, word: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """The ids of the runs that have a word for their id, or that were read from one of the paths.
+def _runs_with_paths() -> Select[str, str]:
+    """The ids of runs, each with the path of the file that states what the run is."""
+    question = select(runs.c.run_id, sources.c.path)
+    joined = question.join(sources, runs.c.source_id == sources.c.id)
+    return joined.order_by(sources.c.path, runs.c.run_id)
 
-    The path of a run is that of the file that states what it is.
-    """
-    question = (
-        select(runs.c.run_id)
-        .join(sources, runs.c.source_id == sources.c.id)
-        .where(or_(runs.c.run_id == word, sources.c.path.in_(paths)))
-        .order_by(runs.c.run_id)
-    )
-    return tuple(connection.scalars(question))
+
+def runs_named(connection: Connection, word: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """The ids of the runs whose id is a word, or that were read from one of the paths."""
+    which = or_(runs.c.run_id == word, sources.c.path.in_(paths))
+    return tuple(connection.scalars(_runs_with_paths().where(which)))
 
 
 def runs_of_bytes(connection: Connection, sha256: str) -> dict[str, str]:
     """The ids of the runs that are what a file of these bytes states, each with its path."""
-    question = (
-        select(runs.c.run_id, sources.c.path)
-        .join(sources, runs.c.source_id == sources.c.id)
-        .where(sources.c.sha256 == sha256)
-        .order_by(sources.c.path, runs.c.run_id)
-    )
+    question = _runs_with_paths().where(sources.c.sha256 == sha256)
     return dict(connection.execute(question).all())

@@ -1,11 +1,10 @@
 """Figures that count FLOPs, restated in one convention so that releases compare.
 
-What a page counted is read off its figures, as the audit does: TFLOP/s over tokens/s is the FLOPs
-of a token, and those are what some convention gives. What none gives is not restated.
+The convention of a page is identified by its figures, as in the audit: TFLOP/s over tokens/s is the
+FLOPs of a token, which the formula of a convention gives. Other figures are not restated.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -15,7 +14,7 @@ from perfdb.audit.base import releases
 from perfdb.audit.equations import reader
 from perfdb.audit.interval import Interval
 from perfdb.export import results
-from perfdb.export.base import Cell, Column, Table
+from perfdb.export.formats import Column, Table
 from perfdb.flops.base import Convention
 from perfdb.messages import note_text
 from perfdb.queries.scope import Scope
@@ -23,127 +22,104 @@ from perfdb.record import Result
 from perfdb.stated import MFU, FigureInputs, figure
 from perfdb.units import significant
 
-COLUMNS = (
+COLUMNS: Final = (
     Column("restated_convention", str),
     Column("restated_model_tflops_per_sec_per_gpu", float),
     Column("restated_mfu", float),
     Column("restated_from", str),
     Column("restated_note", str),
 )
+PACKED: Final = "examples are packed, of lengths that are not stated: attention is not counted"
 
 
-PACKED = "examples are packed, of lengths that are not stated: attention is not counted"
+class Restated(NamedTuple):
+    """The cells of COLUMNS. If only `note` is known, it says why nothing is restated."""
 
-
-@dataclass(frozen=True)
-class Restated:
-    """A row's figures in the convention asked for, which one they followed, and how that is known.
-
-    Without `from_` nothing is restated, and the note says why.
-    """
-
+    convention: str | None = None
     tflops_per_sec_per_gpu: float | None = None
     mfu: float | None = None
-    from_: Convention | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True)
-class ConventionOfRow:
-    """What is known of the convention that a row follows, and by what."""
-
-    convention: Convention | None
+    restated_from: str | None = None
     note: str | None = None
 
 
 def table(connection: Connection, convention: Convention, scope: Scope | None = None) -> Table:
     """The current results as `perfdb.export.results` has them, with their restated figures.
 
-    What a page counted is read off all rows of its release, also where the scope has some alone.
+    All rows of a release identify what its page counted, even if the scope has only some of them.
     """
     found = results.rows(connection, scope or Scope())
     plain = results.table_of(found)
-    added: dict[object, tuple[Cell, ...]] = {
-        subject.result_id: _cells(convention, restate(subject, told, convention))
-        for subject, told in _conventions(check.stored(connection)[0])
-    }
-    rows = tuple(
+    added: dict[object, Restated] = {}
+    for rows in releases(check.stored(connection)[0]):
+        counted = flop_counts.counted(rows, reader(rows))
+        usual = flop_counts.convention_of(counted)
+        counts = {row.result_id: count for row, count in counted}
+        for row in rows:
+            known, note = flops.CONVENTIONS.get(row.flops_convention or ""), None
+            if known is None:
+                known, note = _identified(row, counts.get(row.result_id), usual)
+            added[row.result_id] = restate(row, known, convention, note)
+    restated = (
         (*cells, *added[row["result_id"]]) for row, cells in zip(found, plain.rows, strict=True)
     )
-    return Table((*plain.columns, *COLUMNS), rows)
+    return Table((*plain.columns, *COLUMNS), tuple(restated))
 
 
-def restate(row: Result, told: ConventionOfRow, to: Convention) -> Restated:
-    """A row's figures as another convention counts them."""
+def _identified(
+    row: Result, count: Interval | None, usual: Convention | None
+) -> tuple[Convention | None, str]:
+    """The convention that explains a row, and how that is known, or why none is.
+
+    It is that of the release if it explains the row, else the plainest one that does.
+    """
+    if count is None:
+        return None, f"{row.model}: without tokens/s or a step time its convention cannot be told"
+    if flop_counts.formula(row, flops.DEFAULT) is None:
+        return None, f"no formula covers {row.model}"
+    explaining = flop_counts.explaining(row, count)
+    text = f"{significant(count.value)} GFLOP per token"
+    if not explaining:
+        return None, f"counts {text}, which no convention gives"
+    return next((one for one in explaining if one == usual), explaining[0]), f"identified by {text}"
+
+
+def restate(
+    row: Result, counted: Convention | None, to: Convention, note: str | None = None
+) -> Restated:
+    """A row's figures, which count by one convention, as another one counts them.
+
+    `note`: how the first convention is known, or why it is not.
+    """
     if row.model_tflops_per_sec_per_gpu is None and row.mfu is None:
         reason = note_text(row.withheld) if row.withheld else None
         return Restated(note=reason or "states neither model TFLOP/s nor MFU")
     model = catalog.models().get(row.model)
-    if model is None or told.convention is None:
-        return Restated(note=told.note or f"{row.model!r} is not in the catalogue")
-    packed = _packed(row, told.convention)
+    if model is None or counted is None:
+        return Restated(note=note or f"{row.model!r} is not in the catalogue")
+    packed = _packed(row, counted)
     work = flops.CountedWork(model, row.sequence_length, row.task, packed)
-    factor = flops.restate(1.0, work, told.convention, to)
+    factor = flops.restate(1.0, work, counted, to)
     if factor is None:
         return Restated(note=f"no formula covers {row.model}")
+    tflops = row.model_tflops_per_sec_per_gpu
+    mfu = figure(FigureInputs.model_validate(row, from_attributes=True), MFU)
     return Restated(
-        _times(row.model_tflops_per_sec_per_gpu, factor),
-        _times(figure(FigureInputs.model_validate(row, from_attributes=True), MFU), factor),
-        told.convention,
-        "; ".join(filter(None, (told.note, PACKED if packed else None))) or None,
+        to.name,
+        None if tflops is None else tflops * factor,
+        None if mfu is None else mfu * factor,
+        counted.name,
+        "; ".join(filter(None, (note, PACKED if packed else None))) or None,
     )
 
 
 def _packed(row: Result, counted: Convention) -> bool | None:
     """Whether a row's figures leave out attention, as of packed examples; None: not known.
 
-    A page whose figures count attention over the whole sequence, and which does not call it packed,
-    has full ones.
+    A page has full examples if its figures count attention over the whole sequence, and if it does
+    not call them packed.
     """
     if row.task == "pretrain" or row.is_measured:
         return None
     if counted.packed_fine_tuning:
         return True
     return None if any("packed" in title.lower() for title in row.raw) else False
-
-
-def _conventions(subjects: Sequence[Result]) -> Iterator[tuple[Result, ConventionOfRow]]:
-    """Each row with what it counts: as is stored with it, else as its figures say."""
-    identified = {
-        row.result_id: told for rows in releases(subjects) for row, told in _identified(rows)
-    }
-    for row in subjects:
-        known = flops.CONVENTIONS.get(row.flops_convention or "")
-        yield row, ConventionOfRow(known) if known else identified[row.result_id]
-
-
-def _identified(rows: Sequence[Result]) -> Iterator[tuple[Result, ConventionOfRow]]:
-    counted = flop_counts.counted(rows, reader(rows))
-    usual = flop_counts.convention_of(counted)
-    given = {row.result_id: count for row, count in counted}
-    for row in rows:
-        count = given.get(row.result_id)
-        none = f"{row.model}: without tokens/s or a step time its convention cannot be told"
-        yield row, _identified_by(row, count, usual) if count else ConventionOfRow(None, none)
-
-
-def _identified_by(row: Result, given: Interval, usual: Convention | None) -> ConventionOfRow:
-    """The release's convention where it explains the row, else the plainest one that does."""
-    explaining = flop_counts.explaining(row, given)
-    count = f"{significant(given.value)} GFLOP per token"
-    if flop_counts.formula(row, flops.DEFAULT) is None:
-        return ConventionOfRow(None, f"no formula covers {row.model}")
-    if not explaining:
-        return ConventionOfRow(None, f"counts {count}, which no convention gives")
-    chosen = next((one for one in explaining if one == usual), explaining[0])
-    return ConventionOfRow(chosen, f"identified by {count}")
-
-
-def _times(figure: float | None, factor: float) -> float | None:
-    return None if figure is None else figure * factor
-
-
-def _cells(convention: Convention, one: Restated) -> tuple[Cell, ...]:
-    if one.from_ is None:
-        return (None, None, None, None, one.note)
-    return (convention.name, one.tflops_per_sec_per_gpu, one.mfu, one.from_.name, one.note)

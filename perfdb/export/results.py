@@ -1,5 +1,6 @@
 """The current results as a table: the columns that other tools rely on, in their order."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from json import dumps
@@ -8,10 +9,10 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from perfdb import stated
-from perfdb.export.base import Cell, Column, Table
+from perfdb import catalog, metrics, stated
+from perfdb.errors import Diagnostic, InputError
+from perfdb.export.formats import Cell, Column, Table
 from perfdb.messages import note_text
-from perfdb.metrics import EMITTED
 from perfdb.queries import results
 from perfdb.queries.scope import Scope, within
 from perfdb.record import Note
@@ -32,11 +33,11 @@ STORED = (
 """What the store has, under its own names."""
 _STORED: Final = itemgetter(*STORED)
 COMPUTED = tuple(stated.FOLLOWING)
-"""The figures that follow where they are not stated, exported as `computed_…` behind those that
+"""The figures that follow where they are not stated, exported as `computed_…` after those that
 programs print themselves, which are `emitted_…`."""
 COLUMNS = (
     *STORED,
-    *(f"emitted_{name}" for name in EMITTED),
+    *(f"emitted_{name}" for name in metrics.EMITTED),
     *(f"computed_{name}" for name in COMPUTED),
 )
 NOTES_JOINED_BY = " | "
@@ -46,7 +47,7 @@ Row = Mapping[str, object]
 
 
 def table(connection: Connection, scope: Scope | None = None) -> Table:
-    """One row for each result, ordered so that the same store always gives the same table.
+    """One row for each result, always in the same order.
 
     Raises InputError for a name that is not in the store.
     """
@@ -68,7 +69,7 @@ def table_of(rows: Iterable[Row]) -> Table:
 
 @cache
 def columns() -> tuple[Column, ...]:
-    """COLUMNS with the type of each; what is no number and no flag is a text."""
+    """COLUMNS with the type of each; what is neither a number nor a flag is a text."""
     known = results.current().selected_columns
     kinds = {name: known[name].type.python_type for name in STORED}
     numbers = (int, float, bool)
@@ -79,12 +80,12 @@ def columns() -> tuple[Column, ...]:
 
 
 def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
-    """What a row says of each column, in their order. Most is as it is to be: no call is made."""
+    """The cells of a row, in the order of the columns. Most are as stored: no call is made."""
     result, emitted = FigureInputs.model_validate(row), row["emitted"]
-    of_program = emitted if isinstance(emitted, Mapping) else {}
+    printed = emitted if isinstance(emitted, Mapping) else {}
     values = [
         *_STORED(row),
-        *map(of_program.get, EMITTED),
+        *map(printed.get, metrics.EMITTED),
         *(stated.computed(result, name) for name in COMPUTED),
     ]
     return [
@@ -96,7 +97,7 @@ def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
 
 
 def _cell(kind: type, value: object) -> Cell:
-    """A value as an export has it: a day, several notes and options, as JSON, are texts."""
+    """A value as an export has it: a day, notes and options (as JSON) are texts."""
     if isinstance(value, Note):
         return note_text(value)
     if isinstance(value, list | tuple):
@@ -106,3 +107,49 @@ def _cell(kind: type, value: object) -> Cell:
         return dumps(value, sort_keys=True, ensure_ascii=False) if value else None
     cell: Cell = kind(value)
     return cell
+
+
+def prices(texts: Iterable[str]) -> dict[str, float]:
+    """Prices of a GPU-hour by system, of texts such as 'dgx-h100=2.49'. Raises InputError."""
+    found: dict[str, float] = {}
+    problems = []
+    for text in texts:
+        system, _, amount = text.partition("=")
+        where = f"--price {text}"
+        if system not in catalog.systems():
+            remedy = catalog.other_systems()
+            problems.append(Diagnostic(where, f"no system {system!r}", remedy=remedy))
+        try:
+            price = math.nan if "_" in amount else float(amount)
+        except ValueError:
+            price = math.nan
+        if not (math.isfinite(price) and price > 0):
+            remedy = "write SYSTEM=AMOUNT, such as dgx-h100=2.49"
+            message = f"{amount!r} is no price of a GPU-hour"
+            problems.append(Diagnostic(where, message, remedy=remedy))
+        if system in found:
+            remedy = "keep one of them"
+            problems.append(Diagnostic("--price", "given twice", field=system, remedy=remedy))
+        found[system] = price
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def with_cost(table: Table, prices: Mapping[str, float]) -> Table:
+    """The table with the price of a GPU-hour and the cost of a million tokens of each row.
+
+    Both are unknown where the system has no price; the cost, where tokens/s/GPU are neither stated
+    nor computed.
+    """
+    rate_columns = (stated.RATE, f"computed_{stated.RATE}")
+    system, *places = map(table.names.index, ("system", *rate_columns))
+    priced_rows = []
+    for row in table.rows:
+        price = prices.get(str(row[system]))
+        rates = (rate for place in places if isinstance(rate := row[place], float) and rate > 0)
+        rate = next(rates, None)
+        cost = rate and price and metrics.cost_per_million_tokens(rate, price)
+        priced_rows.append((*row, price, cost))
+    added = (Column("price_per_gpu_hour", float), Column("cost_per_million_tokens", float))
+    return Table((*table.columns, *added), tuple(priced_rows))

@@ -40,7 +40,7 @@ _LIKELY: Final = (
 
 
 @dataclass(frozen=True)
-class Statement:
+class Claims:
     """What one source states: fields by the catalogue's names, each option as a field of its own.
 
     A field that is None is stated to be absent.
@@ -55,7 +55,7 @@ class Statement:
         """The fields that have a value."""
         return {name: value for name, value in self.fields.items() if value is not None}
 
-    def is_of(self, other: "Statement") -> bool:
+    def is_of(self, other: "Claims") -> bool:
         """Whether two sources may be of one run: not if they name two frameworks, models, …"""
         theirs, own = self.known, other.known
         return all(theirs.get(it) in (None, own.get(it, theirs.get(it))) for it in _SUBJECT)
@@ -101,9 +101,9 @@ def attribute(
     where: str, log: ParsedLog, files: Sequence[Companion], options: Checked
 ) -> Attribution:
     """What a log is of, by the options, the log at a path and the files next to it."""
-    own = Statement(_THE_LOG, catalogued(log.configuration), log)
+    own = Claims(_THE_LOG, catalogued(log.configuration), log)
     of_name = _of_experiment(where, own)
-    beside = ((it, Statement(it.name, catalogued(it.log.configuration), it.log)) for it in files)
+    beside = ((it, Claims(it.name, catalogued(it.log.configuration), it.log)) for it in files)
     near = [(it, one) for it, one in beside if one.is_of(own)]
     used = [(it, one) for it, one in near if all(map(one.is_of, of_name))]
     other_runs = tuple(
@@ -174,7 +174,7 @@ def with_layout(case: Case) -> Case:
     return case.model_copy(update={"data_parallel": ranks, "gradient_accumulation": steps})
 
 
-def _of_experiment(where: str, log: Statement) -> list[Statement]:
+def _of_experiment(where: str, log: Claims) -> list[Claims]:
     """What the names of the experiment and of golden values state: that is what ran, while a
     launcher's file may be of another run.
     """
@@ -184,24 +184,22 @@ def _of_experiment(where: str, log: Statement) -> list[Statement]:
 
 
 def _named(
-    source: str, case: PartialCase | None, log: Statement, num_nodes: int | None = None
-) -> Iterator[Statement]:
+    source: str, case: PartialCase | None, log: Claims, num_nodes: int | None = None
+) -> Iterator[Claims]:
     if case is not None:
-        one = Statement(source, catalogued(case), ParsedLog(case, num_nodes=num_nodes))
+        one = Claims(source, catalogued(case), ParsedLog(case, num_nodes=num_nodes))
         if one.is_of(log):
             yield one
 
 
-def _statements(
-    claims: Sequence[Statement], log: ParsedLog, options: Checked
-) -> tuple[Statement, ...]:
+def _statements(claims: Sequence[Claims], log: ParsedLog, options: Checked) -> tuple[Claims, ...]:
     """What all sources state, in the order in which they count.
 
     A number of nodes is one of GPUs by the system. A release counts only if it is of the framework.
     """
-    context, insisted = options.context, Statement(SET, catalogued(options.settings))
+    context, insisted = options.context, Claims(SET, catalogued(options.settings))
     others = tuple(
-        Statement(f"--{name}", catalogued(PartialCase.model_validate({name: value})))
+        Claims(f"--{name}", catalogued(PartialCase.model_validate({name: value})))
         for name in ("framework", "system", "precision")
         if (value := getattr(context, name)) is not None
     )
@@ -214,13 +212,13 @@ def _statements(
         derived = {"num_gpus": gpus, RELEASE: version}
         known = {name: value for name, value in derived.items() if value is not None}
         completed.append(replace(one, fields=known | dict(one.fields)))
-    scaled = [Statement("", {"model": None})] if _is_scaled(one.log for one in claims) else []
-    likely = Statement("", {"framework": log.likely_framework})
-    release = [Statement(f"--{RELEASE}", {RELEASE: context.release})] if context.release else []
+    scaled = [Claims("", {"model": None})] if _is_scaled(one.log for one in claims) else []
+    likely = Claims("", {"framework": log.likely_framework})
+    release = [Claims(f"--{RELEASE}", {RELEASE: context.release})] if context.release else []
     return (insisted, *scaled, *completed, *others, *release, likely)
 
 
-def _case(stated: Sequence[Statement]) -> Case | tuple[str, ...]:
+def _case(stated: Sequence[Claims]) -> Case | tuple[str, ...]:
     """The case by all that is stated, or the required fields that are missing."""
     merged = ChainMap(*(dict(one.fields) for one in stated))
     missing = tuple(name for name in REQUIRED if merged.get(name) is None)
@@ -235,7 +233,7 @@ def _case(stated: Sequence[Statement]) -> Case | tuple[str, ...]:
     return with_layout(Case.model_validate(fields | {"options": options}))
 
 
-def _release(framework: str, stated: Sequence[Statement], options: Checked) -> Release:
+def _release(framework: str, stated: Sequence[Claims], options: Checked) -> Release:
     """The release, spelled as on the command line, else as in the store: 25.09 is 25.09.00."""
     version = next((str(one.fields[RELEASE]) for one in stated if one.fields.get(RELEASE)), None)
     containers = (it.log.container for it in stated if _agrees(it.log, framework))
@@ -286,7 +284,7 @@ def _contradictions(
             yield Diagnostic(where, message, remedy=remedy)
 
 
-def _doubts(where: str, claims: Iterable[Statement], options: Checked) -> Iterator[Diagnostic]:
+def _doubts(where: str, claims: Iterable[Claims], options: Checked) -> Iterator[Diagnostic]:
     """Fields that a source contradicts itself in."""
     insisted = {*options.settings.model_fields_set, *(options.settings.options or ())}
     for one in claims:
@@ -296,7 +294,7 @@ def _doubts(where: str, claims: Iterable[Statement], options: Checked) -> Iterat
             yield Diagnostic(where, message.removeprefix(f"{_THE_LOG} "), remedy=f"{SET} says it")
 
 
-def _unused(where: str, stated: Iterable[Statement]) -> Iterator[Diagnostic]:
+def _unused(where: str, stated: Iterable[Claims]) -> Iterator[Diagnostic]:
     """Each value that differs from that of an earlier source, which counts."""
     used: dict[str, tuple[object, str]] = {}
     for one in stated:

@@ -193,10 +193,11 @@ def _walk(top: Path, searched: set[str]) -> Iterator[tuple[_Kind, str, str]]:
         if folder in runs or above in runs:
             runs.add(folder)
             continue
-        for path in (Path(folder, name) for name in names if is_read(PurePath(name))):
-            if path.is_file():
-                target = os.path.realpath(path) if path.is_symlink() else f"{real}/{path.name}"
-                yield _Kind.FILE, str(path), target
-        links = (Path(folder, name) for name in folders)
-        yield from ((_Kind.LINKED, str(path), "") for path in links if path.is_symlink())
+        for name in names:
+            path = f"{folder}/{name}"
+            if is_read(PurePath(name)) and os.path.isfile(path):  # noqa: PTH113
+                is_link = os.path.islink(path)  # noqa: PTH114
+                yield _Kind.FILE, path, os.path.realpath(path) if is_link else f"{real}/{name}"
+        links = (f"{folder}/{name}" for name in folders)
+        yield from ((_Kind.LINKED, path, "") for path in links if os.path.islink(path))  # noqa: PTH114
     yield from ((_Kind.CLOSED, error.filename, "") for error in closed)

@@ -27,7 +27,7 @@ from perfdb.ingest.report import Change, Report, changes, current
 from perfdb.ingest.runs import RunFound
 from perfdb.ingest.store import put
 from perfdb.queries import catalog
-from perfdb.queries import findings as questions
+from perfdb.queries import results as questions
 from perfdb.record import Finding
 
 MOST_SOURCES: Final = 500
@@ -150,7 +150,7 @@ def _findings(engine: Engine, run_ids: Iterable[str], paths: Iterable[str]) -> t
         rows = (
             row
             for some in keys.chunks(release_ids)
-            for row in connection.execute(questions.of_releases(some)).mappings()
+            for row in connection.execute(questions.findings_of_releases(some)).mappings()
         )
         return ordered(map(Finding.model_validate, rows))
 

@@ -273,7 +273,7 @@ class _Row:
 def current(engine: Engine) -> frozenset[int]:
     """The ids of all current results."""
     with engine.connect() as connection:
-        return frozenset(connection.scalars(questions.current_ids()))
+        return frozenset(connection.scalars(questions.current_keys()))
 
 
 def changes(engine: Engine, before: frozenset[int], read: Collection[str]) -> tuple[Change, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DataError
@@ -18,6 +19,7 @@ from sqlalchemy.exc import DataError
 from perfdb.db import ingest_log, keys, packing, pages, results, runs
 from perfdb.db import sources as files
 from perfdb.db.ingest_log import Action, LogEntry
+from perfdb.db.rows import ResultRow
 from perfdb.db.session import retried, take_turns
 from perfdb.db.tables import runs as run_rows
 from perfdb.db.tables import sources
@@ -35,6 +37,10 @@ from perfdb.ingest.reads import (
 from perfdb.ingest.runs import RunFound, parsed
 from perfdb.queries import runs as questions
 from perfdb.units import counted
+
+_TWO_RUNS: Final = (
+    "give one of two runs another run_id; of two copies keep the right one, at that path"
+)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ def _log_entries(done: Stored) -> Iterator[LogEntry]:
 
 def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -> Sequence[Stored]:
     done: dict[str, Stored] = {}
-    notes: Mapping[str, Diagnostic] = {}
+    notes: Mapping[str, tuple[Diagnostic, ...]] = {}
     if read[0].is_log:
         take_turns(connection, "runs")
         done = _not_read_again(connection, read)
@@ -144,13 +150,10 @@ def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -
         elif written.action is Action.UNCHANGED:
             done[one.run_id] = _unchanged(one, written.withdrawn)
         elif written.other is None:
-            done[one.run_id] = Stored(
-                one, action, notes=tuple(filter(None, [notes.get(one.run_id)]))
-            )
+            done[one.run_id] = Stored(one, action, notes=notes.get(one.run_id, ()))
         else:
             message = f"the run {one.run_id!r} of {other} is in the store and differs"
-            remedy = "give one of two runs another run_id; of two copies keep the right one, at that path"  # noqa: E501  # fmt: skip
-            problem = Diagnostic(one.path, message, remedy=remedy)
+            problem = Diagnostic(one.path, message, remedy=_TWO_RUNS)
             done[one.run_id] = Stored(one, problems=(problem,))
     return [done[one.run_id] for one in read]
 
@@ -195,20 +198,21 @@ def _in_run_directories(connection: Connection, hashes: Iterable[str]) -> Mappin
     return {there[source_id]: path for source_id, _, path in rows}
 
 
-def _grown(connection: Connection, logs: Sequence[RunRead]) -> Mapping[str, Diagnostic]:
+def _grown(connection: Connection, logs: Sequence[RunRead]) -> Mapping[str, tuple[Diagnostic, ...]]:
     """Give the runs of logs that grew the ids of what was read of them now.
 
     A log is a later state of another one by its path and its first bytes. Notes on other runs that
     were read from the path, by the ids of the runs read now.
     """
     there = keys.known(connection, run_rows, run_rows.c.run_id, [one.run_id for one in logs])
-    names = {it.run_id: spellings(it.files.record_file.path) for it in logs if it.run_id not in there}  # noqa: E501  # fmt: skip
+    new = [one for one in logs if one.run_id not in there]
+    names = {one.run_id: spellings(one.files.record_file.path) for one in new}
     rows: list[RowMapping] = []
     for some in keys.chunks({path for paths in names.values() for path in paths}):
         which = keys.among(connection, sources.c.path, some)
         rows += connection.execute(questions.logs_at(which)).mappings()
-    notes: dict[str, Diagnostic] = {}
-    for read in (one for one in logs if one.run_id in names):
+    notes: dict[str, tuple[Diagnostic, ...]] = {}
+    for read in new:
         earlier = [row for row in rows if row["path"] in names[read.run_id]]
         if row := next((row for row in earlier if _begins_with(read, row)), None):
             runs.rename(connection, row["id"], read.run_id)
@@ -216,7 +220,7 @@ def _grown(connection: Connection, logs: Sequence[RunRead]) -> Mapping[str, Diag
             count = counted(len({row["run_id"] for row in earlier}), "run")
             message = f"{count} read from this path before, which had other bytes, stays stored"
             remedy = f"`perfdb withdraw {read.path}` withdraws all that was read from it"
-            notes[read.run_id] = Diagnostic(read.path, message, remedy=remedy)
+            notes[read.run_id] = (Diagnostic(read.path, message, remedy=remedy),)
     return notes
 
 
@@ -255,7 +259,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     known_path = pages.spelled(connection, read.source, spellings(read.source.path))
     path = known_path or read.source.path
     read = replace(read, path=path, source=replace(read.source, path=path))
-    rows = [row for row in read.rows if read.explicit or not _is_held(connection, read, row.source_line, results.subject(row))]  # noqa: E501  # fmt: skip
+    rows = [row for row in read.rows if read.explicit or not _is_held(connection, read, row)]
     whole = read.whole and not read.problems and len(rows) == len(read.rows)
     page = results.put_page(connection, read.source, rows, when, whole=whole)
     gone, dropped = page.withdrawn, 0
@@ -281,10 +285,8 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     )  # fmt: skip
 
 
-def _is_held(connection: Connection, read: PageRows, line: int | None, subject: str) -> bool:
+def _is_held(connection: Connection, read: PageRows, row: ResultRow) -> bool:
     """Whether a line was read before, by this version or as a result that more was known of."""
-    source = read.source
-    held = results.held(connection, source, None, line)
-    return held is not None and (
-        held.parser_version == source.parser_version or held.subject != subject
-    )
+    held = results.held(connection, read.source, None, row.source_line)
+    is_read = held is not None and held.parser_version == read.source.parser_version
+    return held is not None and (is_read or held.subject != results.subject(row))

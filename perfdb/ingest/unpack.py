@@ -173,8 +173,10 @@ def unpack(path: Path, folder: Path, budget: Budget, where: str) -> list[Diagnos
     try:
         for member in members(path, budget):
             last = member.name
-            if fault := _unpack(member, folder, last in written, last in refused):
-                refused.setdefault(last, fault)
+            if last in refused:
+                continue
+            if fault := _unpack(member, folder, is_written=last in written):
+                refused[last] = fault
             elif is_read(PurePosixPath(last)):
                 written.add(last)
     except ArchiveError as error:
@@ -203,17 +205,20 @@ def _refuse_runs(folder: Path, refused: dict[str, str], known: set[str], cut: st
             refused[str(root)] = reason
 
 
-def _unpack(member: Member, folder: Path, is_written: bool, is_refused: bool) -> str | None:
+def _unpack(member: Member, folder: Path, *, is_written: bool) -> str | None:
     """Write a member below a folder if it is one to read; why it is refused."""
-    path, left = folder / member.name, member.size_bytes
+    path = folder / member.name
     if not is_read(PurePosixPath(member.name)):
         return member_fault(member.name) or (member.fault if member.fault == _SPECIAL else None)
     if is_written:
         path.unlink()
         return "twice in the archive; nobody says which is right"
-    fault = member_fault(member.name) or member.fault
-    if fault or is_refused:
-        return fault
+    return member_fault(member.name) or member.fault or _write(member, path)
+
+
+def _write(member: Member, path: Path) -> str | None:
+    """Write a member; why that cannot be done. Raises ArchiveError if the archive ends in it."""
+    left = member.size_bytes
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as target, member.open() or io.BytesIO() as file:
@@ -225,6 +230,9 @@ def _unpack(member: Member, folder: Path, is_written: bool, is_refused: bool) ->
         fault = _damage(error)
     except OSError as error:
         return f"cannot be unpacked: {error.strerror}"
+    except ArchiveError:
+        path.unlink(missing_ok=True)
+        raise
     if fault:
         path.unlink(missing_ok=True)
     return fault

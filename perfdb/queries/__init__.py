@@ -1,1 +1,6 @@
-"""All queries of the store: functions that return a Select, and frames of them."""
+"""The queries of the store: functions that return a Select, and readers of results."""
+
+from sqlalchemy import Select
+
+Rows = Select[*tuple[object, ...]]
+"""A query whose columns are known by name alone."""

@@ -1,14 +1,17 @@
-"""Results with their case and release: the current ones, those that tables print, and others."""
+"""Results with their case and release: current ones, those that tables print, and revisions."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import compress
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
 
+from perfdb.db.ingest_log import RUN_LOGGED_AS, Action
 from perfdb.db.tables import (
     cases,
+    findings,
+    ingest_log,
     models,
     releases,
     results,
@@ -18,47 +21,40 @@ from perfdb.db.tables import (
     took_its_place,
 )
 from perfdb.fields import FIELDS
+from perfdb.queries import Rows
 from perfdb.record import Origin, Result
-
-Rows = Select[*tuple[object, ...]]
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""
 
-_NAMED: Final[Mapping[str, ColumnElement[object]]] = {
-    "release": releases.c.version.label("release"),
-    "container": releases.c.container,
-    "system": systems.c.name.label("system"),
-    "model": models.c.name.label("model"),
-}
+_RELEASE, _SYSTEM, _MODEL = (
+    releases.c.version.label("release"), systems.c.name.label("system"),
+    models.c.name.label("model"),
+)  # fmt: skip
+_JOINED: Final[dict[str, ColumnElement[object]]] = {
+    "release": _RELEASE, "container": releases.c.container, "system": _SYSTEM, "model": _MODEL,
+}  # fmt: skip
+_TITLES: Final = (models.c.title.label("model_title"), systems.c.title.label("system_title"))
+_SOURCE: Final = (sources.c.path.label("source"), sources.c.sha256.label("source_sha256"))
 FIELD_COLUMNS: Final[tuple[ColumnElement[object], ...]] = tuple(
-    _NAMED[field.name]
-    if field.name in _NAMED
+    _JOINED[field.name]
+    if field.name in _JOINED
     else (results if field.name in results.c else cases).c[field.name]
     for field in FIELDS
 )
 """The column of each of `perfdb.fields`, in their order."""
-_OTHERS: Final = (
-    sources.c.path.label("source"),
-    results.c.source_line,
-    results.c.id.label("result_id"),
-    *(results.c[name] for name in ("withheld", "notes", "raw", "printed", "extras", "emitted")),
-    cases.c.key.label("case_key"),
-    cases.c.workload_key,
-    releases.c.id.label("release_id"),
-    models.c.title.label("model_title"),
-    systems.c.title.label("system_title"),
-    runs.c.run_id,
-    runs.c.recipe,
-    runs.c.started_at,
-    sources.c.sha256.label("source_sha256"),
-    sources.c.source_url,
-    sources.c.published_on,
-)
+_COLUMNS: Final = (
+    *FIELD_COLUMNS, *_TITLES, *_SOURCE, sources.c.source_url, sources.c.published_on,
+    results.c.id.label("result_id"), cases.c.key.label("case_key"), cases.c.workload_key,
+    releases.c.id.label("release_id"), runs.c.run_id, runs.c.recipe, runs.c.started_at,
+    *(results.c[name] for name in ("source_line", "withheld", "notes", "raw", "printed")),
+    *(results.c[name] for name in ("extras", "emitted")),
+)  # fmt: skip
+_HAS_NO_FIGURES: Final = results.c.withheld.is_not(None)
 
 
 def identified(statement: Rows) -> Rows:
-    """A statement on results, with the case, release, system, model and source of each."""
+    """A statement on results, joined to the case, release, system, model and source of each."""
     return (
         statement.join(cases, results.c.case_id == cases.c.id)
         .join(releases, results.c.release_id == releases.c.id)
@@ -68,37 +64,30 @@ def identified(statement: Rows) -> Rows:
     )
 
 
-def current() -> Rows:
-    """Every result that is not superseded, with its case, release and source.
+def _with_runs(*columns: ColumnElement[object]) -> Rows:
+    statement = identified(select(*columns).select_from(results))
+    return statement.outerjoin(runs, results.c.run_id == runs.c.id)
 
-    Ordered so that the same store always gives the same order.
-    """
+
+def current() -> Rows:
+    """Every current result with its case, release and source, always in the same order."""
     return (
-        identified(select(*FIELD_COLUMNS, *_OTHERS).select_from(results))
-        .outerjoin(runs, results.c.run_id == runs.c.id)
+        _with_runs(*_COLUMNS)
         .where(~results.c.superseded)
-        .order_by(
-            cases.c.framework,
-            releases.c.version,
-            systems.c.name,
-            models.c.name,
-            cases.c.num_gpus,
-            cases.c.key,
-            runs.c.run_id,
-            results.c.id,
-        )
+        .order_by(cases.c.framework, releases.c.version, systems.c.name, models.c.name)
+        .order_by(cases.c.num_gpus, cases.c.key, runs.c.run_id, results.c.id)
     )
 
 
 def representative() -> Rows:
-    """One result for each case, release and origin: the one a table prints.
+    """One result for each case, release and origin: the one that tables print.
 
-    Of several finished runs it is the one with the median step time (the faster of the middle
-    two), so that it can be traced to a run; if none finished, it is one without figures.
+    Of several finished runs it is the one with the median step time (of an even number, the faster
+    of the middle two), so that the figure belongs to a run. If none finished, it has no figures.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
-    order = (_has_no_figures(), results.c.step_time_s.nulls_last(), results.c.id)
-    finished = func.sum(case((_has_no_figures(), 0), else_=1)).over(partition_by=group)
+    order = (_HAS_NO_FIGURES, results.c.step_time_s.nulls_last(), results.c.id)
+    finished = func.sum(case((_HAS_NO_FIGURES, 0), else_=1)).over(partition_by=group)
     ranked = (
         select(
             results.c.id,
@@ -117,36 +106,33 @@ def representative() -> Rows:
     )
 
 
-def _has_no_figures() -> ColumnElement[bool]:
-    return results.c.withheld.is_not(None)
-
-
-def measured(statement: Rows) -> Rows:
-    """Only results of runs."""
-    return statement.where(results.c.origin == Origin.MEASURED.value)
+def printed() -> Select[int, int, int]:
+    """The ids of the results that tables print, with the numbers of all and of finished runs."""
+    question = representative()
+    known = question.selected_columns
+    return question.with_only_columns(known.result_id, known.num_results, known.num_finished)
 
 
 def of_release(statement: Rows, release_id: int) -> Rows:
-    """Only results of one release."""
+    """A statement narrowed to the results of one release."""
     return statement.where(results.c.release_id == release_id)
 
 
 def of_words(words: Iterable[str]) -> Rows:
     """The current results whose model is a word, or whose workload or case key begins with it."""
-    return current().where(or_(*map(_is_meant, words)))
-
-
-def _is_meant(word: str) -> ColumnElement[bool]:
-    named = models.c.name == word
-    if len(word) < KEY_LENGTH:
-        return named
-    keys = (cases.c.workload_key, cases.c.key)
-    return or_(named, *(key.startswith(word.lower(), autoescape=True) for key in keys))
+    wanted: list[ColumnElement[bool]] = []
+    for word in words:
+        wanted.append(models.c.name == word)
+        if len(word) >= KEY_LENGTH:
+            keys = (cases.c.workload_key, cases.c.key)
+            wanted += [key.startswith(word.lower(), autoescape=True) for key in keys]
+    return current().where(or_(*wanted))
 
 
 def with_runs() -> Rows:
     """Every current measured result, with the columns of `current` and of its run."""
-    return measured(current()).add_columns(
+    measured = current().where(results.c.origin == Origin.MEASURED.value)
+    return measured.add_columns(
         results.c.key.label("result_key"),
         releases.c.container_digest,
         sources.c.parser,
@@ -157,27 +143,22 @@ def with_runs() -> Rows:
     )
 
 
-def current_ids() -> Select[int]:
-    """The ids of all current results."""
-    return select(results.c.id).where(~results.c.superseded)
+def current_keys() -> Select[int, str]:
+    """The id and the key of each current result; every revision of a result has the same key."""
+    return select(results.c.id, results.c.key).where(~results.c.superseded)
 
 
 def listed(which: ColumnElement[bool]) -> Rows:
     """The results that `which` selects, superseded or not, ordered by source and line."""
-    columns = (results.c.key, results.c.revision, results.c.created_at)
-    return (
-        identified(select(*columns, *FIELD_COLUMNS, *_OTHERS).select_from(results))
-        .outerjoin(runs, results.c.run_id == runs.c.id)
-        .where(which)
-        .order_by(sources.c.path, results.c.source_line, results.c.id)
-    )
+    statement = _with_runs(results.c.key, results.c.revision, results.c.created_at, *_COLUMNS)
+    return statement.where(which).order_by(sources.c.path, results.c.source_line, results.c.id)
 
 
 def on_other_pages() -> Rows:
     """Earlier revisions, from other files, of current published results, oldest first.
 
-    Only the page that was read last counts. `replaced`: whether the next revision took its place,
-    while its own page still prints it.
+    The page that was read last counts. `replaced`: the next revision took the place of this one,
+    whose page still prints it.
     """
     earlier, following = results.alias("earlier"), results.alias("following")
     earlier_source, source_now = sources.alias("earlier_source"), sources.alias("source_now")
@@ -200,31 +181,65 @@ def on_other_pages() -> Rows:
         .join(earlier_source, earlier_source.c.id == earlier.c.source_id)
         .join(source_now, source_now.c.id == results.c.source_id)
         .outerjoin(following, took_its_place(following, earlier))
-        .where(
-            ~results.c.superseded,
-            results.c.origin == Origin.PUBLISHED.value,
-            earlier_source.c.path != source_now.c.path,
-        )
+        .where(~results.c.superseded, results.c.origin == Origin.PUBLISHED.value)
+        .where(earlier_source.c.path != source_now.c.path)
         .order_by(results.c.id, earlier.c.revision)
     )
 
 
-def read(connection: Connection, statement: Rows) -> list[Result]:
-    """The results of a statement that is made from `current` or `representative`."""
-    answer = connection.execute(statement)
-    names = list(answer.keys())
-    known = [name in _ATTRIBUTES for name in names]
-    columns = list(compress(names, known))
-    return [_result(columns, compress(row, known)) for row in answer]
+_OF_A_REVISION: Final = (
+    "key", "revision", "created_at", "superseded", "superseded_at", "origin", "source_line",
+    "outcome", "withheld", "window", "step_time_s", "tokens_per_sec", "tokens_per_sec_per_gpu",
+    "flops_convention", "model_tflops_per_sec_per_gpu", "mfu", "peak_memory_bytes", "raw", "notes",
+)  # fmt: skip
+"""The columns of `results` that a revision has."""
 
 
-def _result(columns: Iterable[str], cells: Iterable[object]) -> Result:
-    """A result of some of its attributes; its constructor takes three times as long."""
-    made = object.__new__(Result)
-    attributes = vars(made)
-    attributes.update(_DEFAULTS)
-    attributes.update(zip(columns, cells, strict=True))
-    return made
+def all_revisions() -> Rows:
+    """Every result, superseded or not, ordered by its key and revision.
+
+    `stated_reason`: why a person withdrew its page or run when it was superseded.
+    """
+    logged_as = literal(RUN_LOGGED_AS) + runs.c.run_id
+    its_entry = and_(
+        ingest_log.c.path == case((results.c.run_id.is_(None), sources.c.path), else_=logged_as),
+        ingest_log.c.at == results.c.superseded_at,
+        ingest_log.c.action == Action.REVISED,
+    )
+    of_case = ("framework", "qualifiers", "task", "variant", "precision", "num_gpus")
+    of_work = ("global_batch_size", "sequence_length")
+    columns = (
+        *(results.c[name] for name in _OF_A_REVISION),
+        *(cases.c[name] for name in (*of_case, *of_work)),
+        _RELEASE, _SYSTEM, _MODEL, *_TITLES, *_SOURCE, runs.c.run_id, runs.c.recipe,
+        runs.c.withdrawn, ingest_log.c.stated_reason, results.c.id.label("result_id"),
+    )  # fmt: skip
+    statement = _with_runs(*columns).outerjoin(ingest_log, its_entry)
+    return statement.order_by(results.c.key, results.c.revision)
+
+
+def current_findings() -> Rows:
+    """The findings of the last audit on current results, ordered by result, rule and message."""
+    names = ("rule", "severity", "fields", "expected", "found", "message", "suggestion")
+    columns = (
+        *(findings.c[name] for name in names), _MODEL, _SYSTEM, _RELEASE, _SOURCE[0],
+        results.c.source_line, cases.c.framework, findings.c.result_id,
+    )  # fmt: skip
+    return (
+        identified(select(*columns).join(results, findings.c.result_id == results.c.id))
+        .where(~results.c.superseded)
+        .order_by(findings.c.result_id, findings.c.rule, findings.c.message)
+    )
+
+
+def findings_of_releases(release_ids: Iterable[int]) -> Rows:
+    """The findings on the current results of some releases."""
+    return current_findings().where(results.c.release_id.in_(release_ids))
+
+
+def current_errors() -> Rows:
+    """The findings on current results that are errors."""
+    return current_findings().where(findings.c.severity == "error")
 
 
 _DEFAULTS: Final = {
@@ -233,3 +248,19 @@ _DEFAULTS: Final = {
     if field.default is not dataclasses.MISSING
 }
 _ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))
+
+
+def read(connection: Connection, statement: Rows) -> list[Result]:
+    """The results of a statement that `current` or `representative` made."""
+    answer = connection.execute(statement)
+    names = list(answer.keys())
+    known = [name in _ATTRIBUTES for name in names]
+    columns = list(compress(names, known))
+    found = []
+    for row in answer:
+        result = object.__new__(Result)  # its constructor takes three times as long
+        attributes = vars(result)
+        attributes.update(_DEFAULTS)
+        attributes.update(zip(columns, compress(row, known), strict=True))
+        found.append(result)
+    return found

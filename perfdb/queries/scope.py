@@ -1,14 +1,14 @@
 """Narrows a question to a framework, a system or models, by names that the store knows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sqlalchemy import Column, Connection, Select, select
+from sqlalchemy import Column, Connection, select
 
 from perfdb import catalog
 from perfdb.db.tables import cases, models, results, systems
 from perfdb.errors import Diagnostic, InputError, suggestion
+from perfdb.queries import Rows
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,21 @@ class Scope:
     release_ids: tuple[int, ...] | None = None
 
 
-COLUMNS: dict[str, Column[str]] = {
-    "framework": cases.c.framework,
-    "system": systems.c.name,
-    "model": models.c.name,
-}
+_COLUMNS: Final[dict[str, Column[str]]] = {
+    "framework": cases.c.framework, "system": systems.c.name, "model": models.c.name,
+}  # fmt: skip
 
 
 def known(connection: Connection, only: Only) -> Only:
-    """The same, models by the store's names. Raises InputError for every name not in the store."""
-    model = None if only.model is None else spelled(only.model)
-    asked = replace(only, model=model)
-    problems = list(_unknown(connection, asked))
+    """The same with the store's name of the model. Raises InputError for names not in the store."""
+    asked = only if only.model is None else replace(only, model=spelled(only.model))
+    problems = []
+    for name, column in _COLUMNS.items():
+        value = getattr(asked, name)
+        names = [] if value is None else connection.scalars(select(column).distinct()).all()
+        if value is not None and value not in names:
+            remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
+            problems.append(Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy))
     if problems:
         raise InputError(problems)
     return asked
@@ -53,30 +56,17 @@ def spelled(model: str) -> str:
     return catalog.named_model(model) or model
 
 
-def narrowed(question: Select[*tuple[object, ...]], only: Only) -> Select[*tuple[object, ...]]:
-    """A question about results, narrowed to these."""
-    for name, column in COLUMNS.items():
-        value = getattr(only, name)
-        if value is not None:
-            question = question.where(column == value)
-    return question
+def narrowed(question: Rows, only: Only) -> Rows:
+    """A question about results, narrowed to a framework, system and model."""
+    asked = {name: getattr(only, name) for name in _COLUMNS}
+    return question.where(
+        *(_COLUMNS[name] == value for name, value in asked.items() if value is not None)
+    )
 
 
-def within(
-    connection: Connection, question: Select[*tuple[object, ...]], scope: Scope
-) -> Select[*tuple[object, ...]]:
+def within(connection: Connection, question: Rows, scope: Scope) -> Rows:
     """A question about results, narrowed to a scope. Raises InputError for unknown names."""
     asked = narrowed(question, known(connection, scope.only))
     if scope.release_ids is None:
         return asked
     return asked.where(results.c.release_id.in_(scope.release_ids))
-
-
-def _unknown(connection: Connection, only: Only) -> Iterator[Diagnostic]:
-    for name, column in COLUMNS.items():
-        if (value := getattr(only, name)) is None:
-            continue
-        names = connection.scalars(select(column).distinct()).all()
-        if value not in names:
-            remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
-            yield Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy)

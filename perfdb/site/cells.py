@@ -6,7 +6,7 @@ source line or run.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isclose
@@ -185,12 +185,23 @@ def flag_mark(result: SiteResult, *, sign: bool = False) -> Markup:
 
 def origin(result: SiteResult) -> Markup:
     """Measured or published, what the audit found, and the run or line that the figures are of."""
+    links = [flag_mark(result)]
+    source = addresses.of_source(result.source_sha256)
+    if result.run_id is not None:
+        links.append(link(which(result), addresses.of_run(result.run_id)))
+        if result.recipe is not None:
+            links.append(link("recipe", addresses.of_recipe(result.recipe)))
+    else:
+        if result.num_results > 1:
+            links.append(link(which(result), source))
+        if result.source_line is not None:
+            links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
     return render_text(
         '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}'
         '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>'
         "{% endif %}",
         origin=str(result.origin),
-        links=joined((flag_mark(result), *_origin_links(result)), " "),
+        links=joined(links, " "),
         withheld=result.withheld_text,
     )
 
@@ -204,20 +215,6 @@ def which(result: SiteResult) -> str:
     unfinished = result.num_finished < result.num_results
     finished = f", {result.num_finished or 'none'} finished" if unfinished else ""
     return f"1 of {result.num_results:,} runs{finished}"
-
-
-def _origin_links(result: SiteResult) -> Iterator[Markup]:
-    """The run of a row's figures and its recipe, or the page or file they are of, and the line."""
-    if result.run_id is not None:
-        yield link(which(result), addresses.of_run(result.run_id))
-        if result.recipe is not None:
-            yield link("recipe", addresses.of_recipe(result.recipe))
-        return
-    source = addresses.of_source(result.source_sha256)
-    if result.num_results > 1:
-        yield link(which(result), source)
-    if result.source_line is not None:
-        yield link(f"line {result.source_line}", source, f"L{result.source_line}")
 
 
 def gpus(count: int, system: str) -> str:

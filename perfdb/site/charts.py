@@ -5,6 +5,7 @@ in units of the drawing, which is `WIDTH` wide. Bars have their labels above the
 names below the axes.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -180,38 +181,38 @@ def step_times(page: RunData) -> Markup | None:
     return _lines(title, sentence, _Axes("step time (s)", "step", (0.5, end), ticks), curves)
 
 
-def over_gpus(title: str, axis: str, given: Sequence[ChartLine], low: float = 0.0) -> Markup:
+def over_gpus(title: str, axis: str, series: Sequence[ChartLine], low: float = 0.0) -> Markup:
     """Rates over numbers of GPUs on a logarithmic axis; an ideal line is dotted.
 
     The axis of the rates begins at `low`.
     """
-    counts = sorted({gpus for line in given for gpus, _ in line.points})
+    counts = sorted({gpus for line in series for gpus, _ in line.points})
     room = max(log2(counts[-1] / counts[0]), 1) * 0.04
     shown = (log2(counts[0]) - room, log2(counts[-1]) + room)
     ticks = [(log2(count), f"{int(count):,}") for count in counts]
-    sentence = f"{axis} by number of GPUs. {_points(given)}"
-    return _lines(title, sentence, _Axes(axis, "GPUs", shown, ticks, low), _curves(given, log2))
+    sentence = f"{axis} by number of GPUs. {_points(series)}"
+    return _lines(title, sentence, _Axes(axis, "GPUs", shown, ticks, low), _curves(series, log2))
 
 
 def over_releases(
-    title: str, axis: str, names: Sequence[str], given: Sequence[ChartLine]
+    title: str, axis: str, names: Sequence[str], series: Sequence[ChartLine]
 ) -> Markup:
     """Figures over releases, the oldest at the left; the x of a point is its release's place."""
     last = len(names) - 1
     room = max(last, 1) * 0.04
     ticks = [(float(place), shortened(name, 100)) for place, name in enumerate(names)]
-    sentence = f"{axis} by release: {', '.join(names)}. {_points(given)}"
+    sentence = f"{axis} by release: {', '.join(names)}. {_points(series)}"
     axes = _Axes(axis, "", (-room, last + room), ticks)
-    return _lines(title, sentence, axes, _curves(given, float))
+    return _lines(title, sentence, axes, _curves(series, float))
 
 
-def _points(given: Sequence[ChartLine]) -> str:
-    return " ".join(f"{line.label}: {', '.join(line.text)}." for line in given if line.text)
+def _points(series: Sequence[ChartLine]) -> str:
+    return " ".join(f"{line.label}: {', '.join(line.text)}." for line in series if line.text)
 
 
-def _curves(given: Sequence[ChartLine], place: Callable[[float], float]) -> list[_Curve]:
+def _curves(series: Sequence[ChartLine], place: Callable[[float], float]) -> list[_Curve]:
     """The ideal lines, one of them with a name, and the others over them."""
-    moved = [(line, [(place(x), y) for x, y in line.points]) for line in given]
+    moved = [(line, [(place(x), y) for x, y in line.points]) for line in series]
     ideal = [(line.label, points) for line, points in moved if line.ideal]
     solid = [(line.label, points) for line, points in moved if not line.ideal]
     return [
@@ -268,11 +269,11 @@ def _drawn(curve: _Curve, points: Sequence[Point], marked: Iterable[Point]) -> l
     return [line, _Stroke(outlines, curve.color, filled=True)]
 
 
-def bars(title: str, axis: str, given: Sequence[ChartBar]) -> Markup:
+def bars(title: str, axis: str, series: Sequence[ChartBar]) -> Markup:
     """A bar for each, from the top down; negative ones go to the left of zero."""
-    together = len(given) if len(given) <= MOST_TOGETHER else ceil(len(given) / 2)
-    parts = [given[start : start + together] for start in range(0, len(given), together)]
-    return joined(_bars(title, axis, part, given) for part in parts)
+    together = len(series) if len(series) <= MOST_TOGETHER else ceil(len(series) / 2)
+    parts = [series[start : start + together] for start in range(0, len(series), together)]
+    return joined(_bars(title, axis, part, series) for part in parts)
 
 
 def _bars(title: str, axis: str, part: Sequence[ChartBar], every: Sequence[ChartBar]) -> Markup:
@@ -349,30 +350,16 @@ def _ticks(low: float, high: float) -> list[Tick]:
 
 
 def width(text: str) -> float:
-    """About how wide a label is: a character that is not European is a square."""
-    return sum(ADVANCE if ord(character) < 0x1100 else 12.0 for character in text)
+    """About how wide a label is."""
+    return ADVANCE * len(text)
 
 
 def shortened(words: str, room: float) -> str:
     """A label on one line; what is longer than its room ends in …"""
-    text = " ".join(words.split())
-    if width(text) <= room:
-        return text
-    while text and width(f"{text}…") > room:
-        text = text[:-1].rstrip()
-    return f"{text}…"
+    text, most = " ".join(words.split()), int(room / ADVANCE)
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def wrapped(words: str, room: float) -> list[str]:
-    """A label whose parts are between middle dots, on two lines where one is too short.
-
-    The first of two lines ends in a dot. What is longer still ends in …
-    """
-    parts = " ".join(words.split()).split(" · ")
-    for count in range(len(parts), 0, -1):
-        first, rest = " · ".join(parts[:count]), " · ".join(parts[count:])
-        if rest and width(f"{first} ·") <= room:
-            return [f"{first} ·", shortened(rest, room)]
-        if not rest and width(first) <= room:
-            return [first]
-    return [shortened(" · ".join(parts), room)]
+    """A label on two lines where one is too short; what is longer still ends in …"""
+    return textwrap.wrap(words, int(room / ADVANCE), max_lines=2, placeholder="…") or [""]

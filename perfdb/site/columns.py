@@ -294,13 +294,21 @@ def of_results(results: Sequence[SiteResult]) -> Profile:
     first = results[0]
     of_all_gpus = any(result.tokens_per_sec is not None for result in results)
     profile = of_table(first.framework, first.task, of_all_gpus=of_all_gpus)
-    if not all(map(_is_packed, results)):
-        profile = replace(
-            profile, columns=tuple(SEQUENCE if it == PACKED else it for it in profile.columns)
+    shown = profile.columns
+    if not all("packed_sequence_length" in result.printed for result in results):
+        shown = tuple(SEQUENCE if it == PACKED else it for it in shown)
+    own = {column.fields for column in shown}
+    is_measured = any(result.is_measured for result in results)
+    others = [
+        column
+        for column in _MEASURED
+        if column.fields not in own
+        and (is_measured or column.is_figure or column in (CONVENTION, STEPS))
+        and (
+            is_measured or any(getattr(one, column.fields[0]) not in (None, "") for one in results)
         )
-    own = {column.fields for column in profile.columns}
-    others = [it for it in _MEASURED if it.fields not in own and _is_needed(it, results)]
-    return replace(profile, columns=(*profile.columns, *others, *_extra_columns(results)))
+    ]
+    return replace(profile, columns=(*shown, *others, *_extra_columns(results)))
 
 
 def by_system(profile: Profile) -> Profile:
@@ -309,21 +317,6 @@ def by_system(profile: Profile) -> Profile:
     system, model = (own.pop(one.fields) for one in (SYSTEM, MODEL))
     first = (replace(system, shown="always"), replace(model, shown="varies"))
     return replace(profile, columns=(*first, *own.values()))
-
-
-def _is_needed(column: ShownColumn, results: Sequence[SiteResult]) -> bool:
-    """Whether a row states it, as a figure or how that was measured, or a row is measured."""
-    if any(result.is_measured for result in results):
-        return True
-    is_stated = column.is_figure or column in (CONVENTION, STEPS)
-    return is_stated and any(
-        getattr(result, field) not in (None, "") for result in results for field in column.fields
-    )
-
-
-def _is_packed(result: SiteResult) -> bool:
-    """Whether its page calls its sequences packed."""
-    return "packed_sequence_length" in result.printed
 
 
 def _extra_columns(results: Sequence[SiteResult]) -> Iterator[ShownColumn]:

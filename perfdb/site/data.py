@@ -20,7 +20,7 @@ from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
 from perfdb.groups import grouped
 from perfdb.messages import note_text
-from perfdb.queries import changes, findings, results, runs
+from perfdb.queries import catalog, results, runs
 from perfdb.queries.catalog import row_versions
 from perfdb.record import Finding, Result, Severity
 from perfdb.rundir import RunDir
@@ -284,7 +284,7 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
     audited = _audited(connection, plain, accepted)
     current = [_marked(result, audited.get(result.result_id)) for result in plain]
     by_id = {result.result_id: result for result in current}
-    revisions = _relocated(_dicts(connection, changes.all_revisions()), titles)
+    revisions = _relocated(_dicts(connection, results.all_revisions()), titles)
     return SiteData(
         results=tuple(_shown(connection, current)),
         current=tuple(current),
@@ -294,7 +294,7 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
         revisions=tuple(map(_maker(ResultRevision), revisions)),
         rejections=tuple(
             replace(one, path=redaction.of_path(one.path))
-            for one in _rows(connection, changes.all_rejections(), Rejection)
+            for one in _rows(connection, catalog.all_rejections(), Rejection)
         ),
     )
 
@@ -337,9 +337,9 @@ def _audited(
     connection: Connection, plain: Iterable[SiteResult], accepted: Sequence[Entry]
 ) -> dict[int, Audited]:
     """The results that have findings, by their number in the store."""
-    stored_findings = map(Finding.model_validate, _dicts(connection, findings.current()))
+    stored_findings = map(Finding.model_validate, _dicts(connection, results.current_findings()))
     found = grouped(explained(list(stored_findings), accepted), lambda one: one.result_id)
-    keys = dict(iter(connection.execute(changes.keys())))
+    keys = dict(iter(connection.execute(results.current_keys())))
     made = {}
     for one in plain:
         if one.result_id in found:
@@ -361,7 +361,7 @@ def _marked(result: SiteResult, audited: Audited | None) -> SiteResult:
 
 def _shown(connection: Connection, current: Iterable[SiteResult]) -> Iterator[SiteResult]:
     """The results that tables print, each with how many it represents."""
-    numbers = {key: counted for key, *counted in connection.execute(changes.printed())}
+    numbers = {key: counted for key, *counted in connection.execute(results.printed())}
     for one in current:
         if counted := numbers.get(one.result_id):
             every, finished = counted
@@ -399,7 +399,7 @@ def _text(data: bytes) -> str:
 
 def _sources(connection: Connection) -> Iterator[SourceData]:
     """Each state of the pages that results are from; one for the same bytes."""
-    rows = {str(row["sha256"]): row for row in _dicts(connection, changes.published_sources())}
+    rows = {str(row["sha256"]): row for row in _dicts(connection, catalog.published_sources())}
     for sha256, row in rows.items():
         text = content(connection, sha256).decode("utf-8-sig", errors="replace")
         moments = [row.get("ingested_at"), row.get("created_at")]

@@ -10,7 +10,7 @@ from typing import Final
 from perfdb.export import csv, parquet
 from perfdb.export import json as json_export
 from perfdb.export import results as exported
-from perfdb.export.base import Column, ExportFormat, Table
+from perfdb.export.formats import Column, ExportFormat, Table
 from perfdb.site.data import SiteResult
 from perfdb.site.files import write
 

@@ -77,11 +77,15 @@ def serve_files(app: Sphinx) -> None:
 
 
 class _Build:
-    """One build: the site, which is made where the store or a document has changed."""
+    """One build: the site is made where the store or a document has changed."""
 
     def __init__(self, app: Sphinx) -> None:
         self.app = app
-        self.has_changed = False
+
+    @property
+    def layout(self) -> SiteLayout:
+        """Where the documents are."""
+        return SiteLayout(Path(self.app.srcdir))
 
     @property
     def options(self) -> BuildOptions:
@@ -99,34 +103,29 @@ class _Build:
         """The pages of the store."""
         from perfdb.site.build import Site  # noqa: PLC0415  as long to load as all of Sphinx
 
-        return Site(SiteLayout(Path(self.app.srcdir)), self.options)
+        return Site(self.layout, self.options)
 
-    def write_documents(self, app: Sphinx) -> None:
+    def write_documents(self, _app: Sphinx) -> None:
         """Write the documents. Raises ExtensionError where the store cannot be read."""
-        layout = SiteLayout(Path(app.srcdir))
         key = self.options.key()
-        if files.is_done(layout, key):
+        if files.is_done(self.layout, key):
             LOGGER.info("perfdb.site: nothing has changed")
             return
-        self.has_changed = True
         gc.disable()  # what is made stays for the whole build: looking for garbage takes long
         made = self.site.write()
         gc.freeze()
         gc.enable()
-        files.note_done(layout, key, made)
+        files.note_done(self.layout, key, made, self.site.keys)
 
     def outdated(
         self, _app: Sphinx, env: BuildEnvironment, _added: object, _changed: object, _gone: object
     ) -> Sequence[str]:
         """The documents that show something else than when they were read."""
-        if not self.has_changed:
-            return []
-        shown = {name: front.get(templates.KEYS, {}) for name, front in env.metadata.items()}
-        keys = self.site.keys
+        keys = files.noted(self.layout).get("keys", {})
         return [
             name
-            for name, known in shown.items()
-            if any(keys.get(part, "") != key for part, key in known.items())
+            for name, front in env.metadata.items()
+            if any(keys.get(one, "") != key for one, key in front.get(templates.KEYS, {}).items())
         ]
 
     def add_directives(self, app: Sphinx, _env: BuildEnvironment, documents: Sequence[str]) -> None:

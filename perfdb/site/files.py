@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import unquote
 
 import perfdb
@@ -187,21 +187,43 @@ def state_of_file(path: Path) -> str | None:
     return f"{path.resolve()} {known}"
 
 
+class DoneNote(TypedDict, total=False):
+    """What the last build was made from, the ages of its files, and what documents show."""
+
+    key: str | None
+    files: dict[str, list[int]]
+    keys: dict[str, str]
+
+
+def noted(layout: SiteLayout) -> DoneNote:
+    """The note of the last build; empty where there is none, or a broken one."""
+    try:
+        found: DoneNote = json.loads(layout.done.read_bytes())
+    except (ValueError, OSError):
+        return {}
+    return found
+
+
 def is_done(layout: SiteLayout, key: str | None) -> bool:
     """Whether the last build was made from the same, and nobody has touched what it made."""
+    done = noted(layout)
     try:
-        done = json.loads(layout.done.read_bytes())
-        known = done["key"] == key is not None
-        return known and all(_age(layout.root / path) == age for path, age in done["files"].items())
-    except (ValueError, OSError, KeyError, TypeError):  # no note, a broken one, or a file is gone
+        ages = done.get("files", {}).items()
+        return done.get("key") == key is not None and all(
+            _age(layout.root / path) == age for path, age in ages
+        )
+    except OSError:  # a file is gone
         return False
 
 
-def note_done(layout: SiteLayout, key: str | None, files: Iterable[Path]) -> None:
-    """Note what the files were made from; None: it is not known."""
-    ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(files)}
+def note_done(
+    layout: SiteLayout, key: str | None, made: Iterable[Path], keys: dict[str, str]
+) -> None:
+    """Note what the files were made from, and the keys of what documents show."""
+    ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(made)}
     layout.done.parent.mkdir(parents=True, exist_ok=True)
-    layout.done.write_text(json.dumps({"key": key, "files": ages}))
+    done: DoneNote = {"key": key, "files": ages, "keys": keys}
+    layout.done.write_text(json.dumps(done))
 
 
 def _age(path: Path) -> list[int]:

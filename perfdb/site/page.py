@@ -1,4 +1,4 @@
-"""A page that is made from the store: its document, its blocks, and how they are kept.
+"""A page that is made from the store: its document and its blocks.
 
 To write a kind of page, write a module in `pages/` with a function
 `pages(data: SiteData) -> Iterator[Page]` and add it to `KINDS` in `perfdb.site.build`. A page has a
@@ -141,7 +141,10 @@ class Page:
     def text(self) -> str:
         """The MyST text: front matter, title, and the directive in place of the blocks."""
         aside = [] if self.has_contents else ["html_theme.sidebar_secondary.remove: true"]
-        about = f"description: {yaml_text(_shortened(self.about))}"
+        sentence = " ".join(self.about.split())
+        if len(sentence) > LONGEST:
+            sentence = f"{sentence[: LONGEST - 1].rstrip()}…"
+        about = f"description: {yaml_text(sentence)}"
         lines = ["---", MARK, about, *FRONT, *aside, "orphan: true", "---", ""]
         lines += [f"({self.label})="] if self.label else []
         lines += [f"# {myst(self.title)}", "", "```{perfdb-page}", "```", ""]
@@ -195,11 +198,6 @@ def myst(words: str) -> str:
 
 
 _SIGNS: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-
-
-def _shortened(sentence: str) -> str:
-    words = " ".join(sentence.split())
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1].rstrip()}…"
 
 
 _NOT_IN_YAML: Final = re.compile("[<\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")

@@ -82,34 +82,28 @@ def _of_framework(
 ) -> list[ReleasePair]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
-    `releases` come the newest first. A rolling branch is compared with a numbered release and comes
-    last: it is no release's predecessor. The newest release has its comparison even where it shares
-    work with none. A release without a result on a GPU is neither the newest nor what others are
-    compared with, unless there is nothing else.
+    `releases` come the newest first. The newest has its comparison even where it shares work with
+    none, and so has a rolling branch.
     """
     work = {name: {row["workload_key"] for row in some} for name, some in releases.items()}
-    on_gpus = [
-        name
-        for name, some in releases.items()
-        if any(catalog.has_gpus(str(row["system"])) for row in some)
-    ]
 
     @cache
     def read(name: str) -> tuple[Result, ...]:
         return marked(of_rows(releases[name]), wrong)
 
-    def pair(after: str, earlier: Sequence[str], *, is_newest: bool = False) -> ReleasePair | None:
-        """None where no earlier release shares work, unless it is the newest or rolling."""
+    made: list[ReleasePair] = []
+    for after, earlier, is_newest in _candidates(releases):
         sharing = next((name for name in earlier if work[name] & work[after]), None)
-        if not earlier or not (sharing or is_newest or is_rolling(after)):
-            return None
+        is_left_out = len(made) >= MOST_PAIRS or not (sharing or is_newest)
+        if not earlier or (is_left_out and not is_rolling(after)):
+            continue
         before = sharing or earlier[0]
         skipped = []
         for name in earlier[: earlier.index(before)]:
             ends = (release_title(framework, name), release_title(framework, after))
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append(SkippedRelease(release=name, reason=reason))
-        return ReleasePair(
+        found = ReleasePair(
             framework=framework,
             before=before,
             after=after,
@@ -117,20 +111,32 @@ def _of_framework(
             skipped=tuple(skipped),
             is_newest=is_newest,
         )
+        made.append(found)
+    return made
 
+
+def _candidates(
+    releases: Mapping[str, Sequence[Row]],
+) -> Iterator[tuple[str, Sequence[str], bool]]:
+    """Each release, those that it may be compared with, and whether it is the newest.
+
+    A release without a result on a GPU is neither the newest nor what others are compared with,
+    unless there is nothing else. Rolling branches come last: they are no release's predecessor.
+    """
+    on_gpus = [
+        name
+        for name, some in releases.items()
+        if any(catalog.has_gpus(str(row["system"])) for row in some)
+    ]
     numbered = [name for name in releases if not is_rolling(name)]
     first = [name for name in numbered if name in on_gpus] or numbered
     newest = next((name for name in on_gpus or releases if not is_rolling(name)), None)
-    made: list[ReleasePair] = []
     for after in [*first, *(name for name in numbered if name not in first)]:
-        if len(made) == MOST_PAIRS:
-            break
         among = first if after in first else numbered
-        found = pair(after, among[among.index(after) + 1 :], is_newest=after == newest)
-        made += [found] if found else []
-    rolling = [name for name in releases if is_rolling(name)]
-    others = (pair(after, first if after in on_gpus else numbered) for after in rolling)
-    return [*made, *filter(None, others)]
+        yield after, among[among.index(after) + 1 :], after == newest
+    for after in releases:
+        if is_rolling(after):
+            yield after, first if after in on_gpus else numbered, False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
 from perfdb.metrics import METRICS
-from perfdb.queries import findings
+from perfdb.queries import results
 from perfdb.record import Finding, Note, NoteCode, Severity
 from perfdb.site import addresses, columns
 from perfdb.site.addresses import slug
@@ -44,7 +44,7 @@ from perfdb.text import line_ranges
 Style = Literal["myst", "markdown"]
 
 PUBLISH_MARK: Final = "Made by `perfdb publish`; what is changed here is lost."
-"""Stands in every page that is made, and in none that is written."""
+"""In every page that is made, and in none that is written by hand."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|$~^&])")
 _WORD: Final = re.compile(r"[\w-]+")
@@ -217,7 +217,7 @@ def read(
     rows = representative(connection)
     wanted = [row for row in rows if releases is None or row.release_id in releases]
     shown = {row.result_id for row in wanted}
-    stored = connection.execute(findings.current()).mappings()
+    stored = connection.execute(results.current_findings()).mappings()
     of_shown = [Finding.model_validate(dict(row)) for row in stored if row["result_id"] in shown]
     found = explained(of_shown, known)
     objections = grouped(

@@ -1,28 +1,29 @@
 """Proves that a store is consistent: its figures follow from its steps, its steps from its bytes.
 
-To add a check: write a function (perfdb.verify.base.Check), add it to the table.
+To add a check: write a function in perfdb.verify.checks, and add it to CHECKS.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import URL, Connection
 
 from perfdb.db import migrate
 from perfdb.db.session import reading_current
-from perfdb.verify import published, runs, tables
-from perfdb.verify.base import Check, Fault, Item, PassedOver
+from perfdb.verify import checks
+from perfdb.verify.checks import Check, Fault, PassedOver
 
 __all__ = ["CHECKS", "Fault", "PassedOver", "Verified", "Watched", "verify"]
 
 CHECKS: dict[str, Check] = {
-    "sources": tables.sources,
-    "references": tables.references,
-    "revisions": tables.revisions,
-    "orphans": tables.orphans,
-    "figures": runs.figures,
-    "steps": runs.steps,
-    "published": published.published,
+    "sources": checks.sources,
+    "references": checks.references,
+    "revisions": checks.revisions,
+    "orphans": checks.orphans,
+    "figures": checks.figures,
+    "steps": checks.steps,
+    "published": checks.published,
 }
 
 Watched = Callable[[str, int], Callable[[], None]]
@@ -40,7 +41,7 @@ class Verified:
 
 
 def verify(url: URL, watched: Watched) -> tuple[Verified, ...]:
-    """Every check, over one consistent state of the store.
+    """Run every check over one consistent state of the store.
 
     Raises StoreError if there is no store, or if it has the schema of another version.
     """
@@ -53,18 +54,14 @@ def verify(url: URL, watched: Watched) -> tuple[Verified, ...]:
 def _verified(name: str, connection: Connection, watched: Watched) -> Verified:
     count = 0
 
-    def watch(items: Iterable[Item], of: int, /) -> Iterable[Item]:
+    def watch(items: Sequence[Any]) -> Iterator[Any]:
         nonlocal count
-        count += of
-        done = watched(name, of)
+        count += len(items)
+        done = watched(name, len(items))
         for item in items:
             yield item
             done()
 
     found = list(CHECKS[name](connection, watch))
-    return Verified(
-        name,
-        count,
-        tuple(finding for finding in found if isinstance(finding, Fault)),
-        tuple(finding for finding in found if isinstance(finding, PassedOver)),
-    )
+    faults = tuple(one for one in found if isinstance(one, Fault))
+    return Verified(name, count, faults, tuple(one for one in found if isinstance(one, PassedOver)))

@@ -1,19 +1,30 @@
-"""The figures of a measured result, recomputed from its run's stored steps. Pure."""
+"""Measured results as they are stored, and their figures recomputed from the stored steps."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from sqlalchemy import Connection, RowMapping
 
 from perfdb import aggregation, catalog, flops, measure, metrics, selection
 from perfdb.aggregation import Window
+from perfdb.db import keys
 from perfdb.db.rows import ResultRow
+from perfdb.db.sources import content_of
+from perfdb.db.tables import results
+from perfdb.db.tables import steps as stored_steps
+from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.flops.base import Convention
+from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.columns import Steps
-from perfdb.record import Note, NoteCode, Outcome
-from perfdb.selection import Selection
-from perfdb.verify.stored import StoredRun
+from perfdb.jsonfile import parse_json
+from perfdb.queries import runs as run_queries
+from perfdb.record import NoteCode, Origin, Outcome, Release
+from perfdb.run_record import WorkerConfiguration
+from perfdb.rundir import WORKER_CONFIG
 
-RECOMPUTED = (
+RECOMPUTED: Final = (
     "outcome", "withheld", "window", "num_steps", "num_means", "step_time_s", "step_time_mean_s",
     "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s", "step_time_last_s",
     "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "flops_convention", "mfu",
@@ -21,82 +32,121 @@ RECOMPUTED = (
 )  # fmt: skip
 """The columns of a result that follow from its steps, its case and the catalog."""
 
-TIMES = tuple(name for name in RECOMPUTED if name.startswith("step_time_"))
-"""Columns in seconds: of equal steps the deviation is 0, or a rounding error of the step time."""
-
-SAME = 1e-12
+SAME: Final = 1e-12
 """The relative difference up to which two figures are equal: one sum, added in another order."""
+
+STEPS_AT_ONCE: Final = 1 << 12
+"""How many steps are held as rows at a time."""
+
+_OF_ONE_WINDOW: Final = (
+    NoteCode.VARIABLE_LENGTH_STEPS, NoteCode.SKIPPED_STEPS, NoteCode.MODEL_SHAPE,
+)  # fmt: skip
+"""The notes that hold of the steps of one window, or of the catalog as it was."""
+
+_STORED: Final = tuple(field.name for field in fields(ResultRow) if field.name in results.c)
+_READING: Final = (
+    stored_steps.c.source_line,
+    *(stored_steps.c[name] for name in Reading._fields if name in stored_steps.c),
+)
+"""The stored columns of a reading, in its order: the line comes first, the printed MFU last."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A measured result as it is stored, and what is known of its run."""
+
+    result: ResultRow
+    """With the content hash of all files of the run."""
+    result_id: int
+    release_id: int
+    run_id: str
+    run_row_id: int
+    finished: bool
+    """Whether the run finished, so that its steps may give figures in some window."""
+    of_log: bool
+    """Whether the run was read from a log."""
+    averages: bool = False
+    """Whether that log is of one of `perfdb.formats.AVERAGES`."""
+    configuration: WorkerConfiguration | None = None
+    """What the worker of a run directory was configured to do."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The window and the convention to state figures in; None: those that each result has."""
+    """The window and the convention to state figures in. None: those that each result has."""
 
     window: Window | None = None
     convention: Convention | None = None
 
 
-@dataclass(frozen=True)
-class ColumnChange:
-    """The stored and the recomputed value of a derived column that differs."""
+def stored(row: RowMapping) -> StoredRun:
+    """The run of a row of `perfdb.queries.results.with_runs`."""
+    release = {name: row[name] for name in ("framework", "container", "container_digest")}
+    columns = {name: row[name] for name in _STORED if name in row}
+    columns |= {"key": row["result_key"], "content_hash": row["run_content_hash"]}
+    columns |= {"origin": Origin(row["origin"]), "outcome": Outcome(row["outcome"])}
+    result = ResultRow(
+        case=keys.case_of(row),
+        release=Release.model_validate({"version": row["release"], **release}),
+        **columns | {"source_line": None},
+    )
+    of_log = row["recipe"] is None
+    # A log's run may lack figures only because of the steps in its window. A log that itself ends
+    # too early has a reason, which is kept as the run's error.
+    of_window = row["run_outcome"] == Outcome.INCOMPLETE and row["run_error"] is None
+    return StoredRun(
+        result=result,
+        result_id=row["result_id"],
+        release_id=row["release_id"],
+        run_id=row["run_id"],
+        run_row_id=row["run_row_id"],
+        finished=row["run_outcome"] == Outcome.FINISHED or (of_log and of_window),
+        of_log=of_log,
+        averages=of_log and row["parser"] in AVERAGES,
+    )
 
-    before: object
-    after: object
+
+def with_steps(
+    connection: Connection, rows: Iterable[RowMapping]
+) -> Iterator[tuple[StoredRun, Steps]]:
+    """The run of each row of `perfdb.queries.results.with_runs`, with its steps.
+
+    A run may have millions of steps: they are read as columns, one run at a time.
+    """
+    for run in map(stored, rows):
+        question = run_queries.steps_of_row(run.run_row_id).with_only_columns(*_READING)
+        found = connection.execute(question, execution_options={"yield_per": STEPS_AT_ONCE})
+        parts = [Steps.of(Reading(*row) for row in some) for some in found.partitions()]
+        yield _configured(connection, run), Steps.joined(parts)
 
 
-def recomputed(stored: StoredRun, given: Steps, asked: Asked) -> ResultRow:
+def _configured(connection: Connection, run: StoredRun) -> StoredRun:
+    """The run with its worker's configuration; if nobody can read that, its figures stay."""
+    if run.of_log or not run.finished:
+        return run
+    files = connection.execute(run_queries.files_of_row(run.run_row_id))
+    number = next((file.source_id for file in files if file.name == WORKER_CONFIG), None)
+    try:
+        content = b"" if number is None else b"".join(content_of(connection, number))
+        read = parse_json(WORKER_CONFIG, content, WorkerConfiguration) if content else None
+    except (DamagedBytesError, RunDirError):
+        return replace(run, finished=False)
+    return replace(run, configuration=read)
+
+
+def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
     """A result with its figures recomputed by today's formulas and catalog.
 
-    The result is returned unchanged if its run did not finish or its window is unknown. If the
-    window holds no step, or most of those in it were skipped by the optimizer, the figures are
-    withheld; the convention is recorded all the same, for the next window that gives figures.
+    The result stays as it is if its run did not finish or its window is unknown. The figures are
+    withheld if the window holds no step, or if the optimizer skipped most of those in it. The
+    convention is recorded all the same, for the next window that gives figures.
     """
-    window = asked.window or _window(stored.result)
-    if window is None or not stored.finished:
-        return stored.result
-    convention = asked.convention or _convention(stored.result)
-    within = selection.pick_steps(given, window, averages=stored.averages)
-    emitted = _emitted(stored.result, within, window)
-    empty = replace(_without_figures(stored.result, window), emitted=emitted)
-    empty = measure.with_model_shape(empty, stored.configuration)
-    result = measure.with_figures(empty, within, window)
-    if stored.of_log:
-        result = measure.with_token_rate(result, within)
-    return _counted_as(result, convention)
-
-
-def differences(before: ResultRow, after: ResultRow) -> Mapping[str, ColumnChange]:
-    """The derived columns in which two rows differ by more than a rounding error."""
-    pairs = {name: ColumnChange(getattr(before, name), getattr(after, name)) for name in RECOMPUTED}
-    return {
-        name: pair
-        for name, pair in pairs.items()
-        if not _same(pair, SAME * (after.step_time_s or 0.0) if name in TIMES else 0.0)
-    }
-
-
-def _window(result: ResultRow) -> Window | None:
-    return aggregation.named(result.window, "window") if result.window else None
-
-
-def _convention(result: ResultRow) -> Convention:
-    return flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
-
-
-def _emitted(result: ResultRow, within: Selection, window: Window) -> Mapping[str, float]:
-    """The rates the program printed for the steps of a window.
-
-    Over another window than the stored one they come from each step's rates; a rate that is not
-    stored for each step is then left out.
-    """
-    if window.name == result.window:
-        return result.emitted
-    return selection.emitted_rates(within, selection.EMITTED_PER_STEP, result.case)
-
-
-def _without_figures(result: ResultRow, window: Window) -> ResultRow:
-    """The result of a finished run, before any figure is computed."""
-    return ResultRow(
+    result, window = run.result, asked.window
+    if window is None and result.window:
+        window = aggregation.named(result.window, "window")
+    if window is None or not run.finished:
+        return result
+    empty = ResultRow(
         case=result.case,
         release=result.release,
         key=result.key,
@@ -105,15 +155,18 @@ def _without_figures(result: ResultRow, window: Window) -> ResultRow:
         outcome=Outcome.FINISHED,
         window=window.name,
         formula_version=flops.FORMULA_VERSION,
-        notes=tuple(note for note in result.notes if not _is_made_anew(note)),
+        notes=tuple(note for note in result.notes if note.code not in _OF_ONE_WINDOW),
     )
-
-
-def _is_made_anew(note: Note) -> bool:
-    """Whether a note holds of the steps of one window alone, or of the catalog as it was."""
-    return note.code in (
-        NoteCode.VARIABLE_LENGTH_STEPS, NoteCode.SKIPPED_STEPS, NoteCode.MODEL_SHAPE,
-    )  # fmt: skip
+    picked = selection.pick_steps(steps, window, averages=run.averages)
+    emitted = result.emitted
+    if window.name != result.window:  # a rate that is not stored for each step is left out
+        emitted = selection.emitted_rates(picked, selection.EMITTED_PER_STEP, result.case)
+    empty = measure.with_model_shape(replace(empty, emitted=emitted), run.configuration)
+    figures = measure.with_figures(empty, picked, window)
+    if run.of_log:
+        figures = measure.with_token_rate(figures, picked)
+    known = flops.CONVENTIONS.get(result.flops_convention or "", flops.DEFAULT)
+    return _counted_as(figures, asked.convention or known)
 
 
 def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
@@ -138,7 +191,17 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
     )
 
 
-def _same(pair: ColumnChange, abs_tol: float) -> bool:
-    if isinstance(pair.before, float) and isinstance(pair.after, float):
-        return math.isclose(pair.before, pair.after, rel_tol=SAME, abs_tol=abs_tol)
-    return pair.before == pair.after
+def differences(before: ResultRow, after: ResultRow) -> Mapping[str, tuple[object, object]]:
+    """The values of the derived columns in which two rows differ by more than a rounding error.
+
+    The deviation of equal step times is 0, or a rounding error of the step time.
+    """
+    found = {}
+    for name in RECOMPUTED:
+        one, other = getattr(before, name), getattr(after, name)
+        dust = SAME * (after.step_time_s or 0.0) if name.startswith("step_time_") else 0.0
+        both = isinstance(one, float) and isinstance(other, float)
+        same = math.isclose(one, other, rel_tol=SAME, abs_tol=dust) if both else one == other
+        if not same:
+            found[name] = (one, other)
+    return found

@@ -1,10 +1,10 @@
 """Recomputes measured results in the store; each that changes becomes a new revision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import URL, Connection, Engine, Select
+from sqlalchemy import URL, Connection, Engine
 
 from perfdb.db import ingest_log
 from perfdb.db import results as stored_results
@@ -16,41 +16,36 @@ from perfdb.db.tables import results
 from perfdb.ingest.pipeline import audit_release
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
+from perfdb.queries import Rows
 from perfdb.queries import results as result_queries
 from perfdb.queries.scope import Scope, within
-from perfdb.verify.figures import RECOMPUTED, Asked, ColumnChange, differences, recomputed
-from perfdb.verify.stored import StoredRun, with_steps
-
-Question = Select[*tuple[object, ...]]
+from perfdb.verify import figures
+from perfdb.verify.figures import Asked, StoredRun
 
 LOGGED_AS = "perfdb recompute"
 """What the ingest log has in place of a path."""
 
 
 @dataclass(frozen=True)
-class Changed:
-    """A result whose recomputed figures differ from the stored ones."""
+class Recomputed:
+    """A stored result and its figures made anew, if they differ, by column before and after.
+
+    `reason`: why the window that was asked for gives no figures, so that the result stays.
+    """
 
     stored: StoredRun
     after: ResultRow
-    changes: Mapping[str, ColumnChange]
-
-
-@dataclass(frozen=True)
-class Left:
-    """A result left as it is, because the window that was asked for gives no figures, and why."""
-
-    stored: StoredRun
-    reason: str
+    changes: Mapping[str, tuple[object, object]]
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
 class RecomputeReport:
-    """How many measured results were looked at, which of them changed, and which could not."""
+    """How many measured results were looked at, which changed, and which had to be left."""
 
     examined: int
-    changed: tuple[Changed, ...]
-    left: tuple[Left, ...]
+    changed: tuple[Recomputed, ...]
+    left: tuple[Recomputed, ...]
 
     @property
     def unchanged(self) -> int:
@@ -68,8 +63,8 @@ def recompute(url: URL, scope: Scope, asked: Asked) -> RecomputeReport:
     """Recompute the figures of measured results, all in one transaction.
 
     What changes becomes a new revision, is noted in the ingest log, and its release is audited
-    again. A result for which the window gives no figures stays as it is. Raises StoreError where
-    the store cannot be written, and InputError for a name that is not in it.
+    again. A result for which the window gives no figures stays as it is. Raises StoreError if the
+    store cannot be written, and InputError for a name that is not in it.
     """
     with reading_current(url):
         pass  # refused before anything is opened to write
@@ -82,39 +77,34 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Recompute
     with engine.begin() as connection:
         # On PostgreSQL an ingest of the same run waits for this one, or this one for it.
         question = within(connection, result_queries.with_runs(), scope)
-        locked = question.with_for_update(of=results, key_share=True)
-        report = _report(connection, locked, asked)
+        report = _report(connection, question.with_for_update(of=results, key_share=True), asked)
         if report.changed:
-            stored_results.revise(
-                connection, [_revision(change) for change in report.changed], when
-            )
-            entry = LogEntry(LOGGED_AS, Action.REVISED, reason=_reason(report.changed, asked))
+            stored_results.revise(connection, list(map(_revision, report.changed)), when)
+            window = f", window {asked.window.name}" if asked.window else ""
+            convention = f", convention {asked.convention.name}" if asked.convention else ""
+            reason = f"{len(report.changed)} revised{window}{convention}"
+            entry = LogEntry(LOGGED_AS, Action.REVISED, reason=reason)
             ingest_log.add(connection, [entry], when)
         for release_id in sorted({change.stored.release_id for change in report.changed}):
             audit_release(connection, release_id)
         return report
 
 
-def _report(connection: Connection, question: Question, asked: Asked) -> RecomputeReport:
+def _report(connection: Connection, question: Rows, asked: Asked) -> RecomputeReport:
     rows = connection.execute(question).mappings().all()
     changed, left = [], []
-    for stored, steps in with_steps(connection, rows):
-        after = recomputed(stored, steps, asked)
+    for stored, steps in figures.with_steps(connection, rows):
+        after = figures.recomputed(stored, steps, asked)
         if asked.window and stored.finished and after.withheld is not None:
-            left.append(Left(stored, note_text(after.withheld)))
-        elif changes := differences(stored.result, after):
-            changed.append(Changed(stored, after, changes))
+            left.append(Recomputed(stored, after, {}, note_text(after.withheld)))
+        elif changes := figures.differences(stored.result, after):
+            changed.append(Recomputed(stored, after, changes))
     return RecomputeReport(len(rows), tuple(changed), tuple(left))
 
 
-def _revision(changed: Changed) -> Revision:
+def _revision(changed: Recomputed) -> Revision:
     """The new revision: its hash, of the run and the figures, differs from those before it."""
-    columns = {name: getattr(changed.after, name) for name in (*RECOMPUTED, "formula_version")}
+    names = (*figures.RECOMPUTED, "formula_version")
+    columns = {name: getattr(changed.after, name) for name in names}
     hashed = columns | {"of": changed.stored.result.content_hash}
     return Revision(changed.stored.result_id, content_hash(hashed), columns)
-
-
-def _reason(changed: Sequence[Changed], asked: Asked) -> str:
-    window = f", window {asked.window.name}" if asked.window else ""
-    convention = f", convention {asked.convention.name}" if asked.convention else ""
-    return f"{len(changed)} revised{window}{convention}"

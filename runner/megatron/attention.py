@@ -133,11 +133,10 @@ gathered: Callable[[Tensor, dist.ProcessGroup], Tensor] = _Gather.apply
 
 def _causal_mask(tokens: int, size: int, rank: int, device: torch.device) -> Tensor:
     """Which of all ranks' keys each of this rank's queries may see, [tokens, size × tokens]."""
-    everyones = torch.cat([_positions(tokens, size, r, device) for r in range(size)])
-    return _positions(tokens, size, rank, device)[:, None] >= everyones[None, :]
-
-
-def _positions(tokens: int, size: int, rank: int, device: torch.device) -> Tensor:
-    """The positions of a rank's tokens in the sequence: an early and a late chunk."""
     chunk = torch.arange(tokens // 2, device=device)
-    return torch.cat([chunk + start * len(chunk) for start in (rank, 2 * size - 1 - rank)])
+    # A rank has an early and a late chunk of the sequence.
+    positions = [
+        torch.cat([chunk + start * len(chunk) for start in (r, 2 * size - 1 - r)])
+        for r in range(size)
+    ]
+    return positions[rank][:, None] >= torch.cat(positions)[None, :]

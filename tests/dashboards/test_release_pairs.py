@@ -1,6 +1,6 @@
 """The two releases that the comparison opens on."""
 
-from dashboards.release_pairs import offered, opened_on, opening_pair
+from dashboards.views.compare import offered, opened_on, opening_pair
 from perfdb.compare import Choice
 
 

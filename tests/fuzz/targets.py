@@ -216,7 +216,7 @@ def _check_read(read: Read, where: str) -> None:
 def _check_store(connection: Connection) -> None:
     """The store proves itself, and holds no number that is infinite."""
     for name, check in CHECKS.items():
-        faults = [one for one in check(connection, lambda items, _: items) if type(one) is Fault]
+        faults = [one for one in check(connection, lambda items: items) if type(one) is Fault]
         assert not faults, (name, faults[:3])
     for table in ("results", "steps"):
         for row in connection.execute(text(f"SELECT * FROM {table}")):

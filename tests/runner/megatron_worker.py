@@ -19,40 +19,18 @@ needs_megatron = pytest.mark.skipif(
 )
 
 SHAPE: dict[str, object] = {
-    "num_layers": 4,
-    "hidden_size": 64,
-    "ffn_hidden_size": 128,
-    "num_attention_heads": 4,
-    "num_query_groups": 4,
-    "head_dim": 16,
-    "vocab_size": 512,
-    "gated_mlp": True,
-    "activation": "silu",
-    "normalization": "RMSNorm",
-    "tied_embeddings": False,
-    "rotary_base": 10000.0,
-    "num_experts": None,
-    "moe_top_k": None,
-    "moe_ffn_hidden_size": None,
+    "num_layers": 4, "hidden_size": 64, "ffn_hidden_size": 128, "num_attention_heads": 4,
+    "num_query_groups": 4, "head_dim": 16, "vocab_size": 512, "gated_mlp": True,
+    "activation": "silu", "normalization": "RMSNorm", "tied_embeddings": False,
+    "rotary_base": 10000.0, "num_experts": None, "moe_top_k": None, "moe_ffn_hidden_size": None,
     "moe_shared_expert_ffn_hidden_size": None,
-}
+}  # fmt: skip
 RUN: dict[str, object] = {
-    "schema_version": 1,
-    "precision": "fp32",
-    "sequence_length": 64,
-    "global_batch_size": 8,
-    "micro_batch_size": 1,
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "virtual_pipeline": None,
-    "context_parallel": 1,
-    "expert_parallel": 1,
-    "expert_tensor_parallel": None,
-    "sequence_parallel": False,
-    "warmup_steps": 1,
-    "measured_steps": 3,
-    "seed": 1234,
-}
+    "schema_version": 1, "precision": "fp32", "sequence_length": 64, "global_batch_size": 8,
+    "micro_batch_size": 1, "tensor_parallel": 1, "pipeline_parallel": 1, "virtual_pipeline": None,
+    "context_parallel": 1, "expert_parallel": 1, "expert_tensor_parallel": None,
+    "sequence_parallel": False, "warmup_steps": 1, "measured_steps": 3, "seed": 1234,
+}  # fmt: skip
 EXPERTS: dict[str, object] = {"num_experts": 4, "moe_top_k": 2, "moe_ffn_hidden_size": 128}
 
 

@@ -71,9 +71,7 @@ def test_every_layout_gives_the_same_losses_and_grad_norms(layout: str, tmp_path
     """To 1e-5 in fp32, over four steps; and counts each weight of the model once."""
     expected, processes, fields = LAYOUTS[layout]
     run = job(tmp_path, config(**fields), processes)
-
     run.run()
-
     steps = run.steps
     assert expected.losses == pytest.approx([step["loss"] for step in steps], rel=TOLERANCE)
     assert expected.grad_norms == pytest.approx(
@@ -91,7 +89,6 @@ def test_a_sample_follows_its_recurrence() -> None:
 
     data = MockData(parse_config(config()), Shard(0, 1), Shard(0, 1), torch.device("cpu"))
     sample = data.step(2)[5]
-
     number = 2 * 8 + 5
     token = (1103515245 * number + 1234) % 2**31 % 512
     for drawn, following in zip(sample.tokens[0].tolist(), sample.labels[0].tolist(), strict=True):
@@ -116,7 +113,6 @@ def test_every_layout_sees_the_same_global_batch() -> None:
     whole = sentences(Shard(0, 1), Shard(0, 1))
     replicas = [sentences(Shard(rank, 2), Shard(0, 1)) for rank in range(2)]
     assert whole == replicas[0][:2] + replicas[1][:2] + replicas[0][2:] + replicas[1][2:]
-
     early_and_late, middle = (sentences(Shard(0, 1), Shard(rank, 2)) for rank in range(2))
     for sentence, outer, inner in zip(whole, early_and_late, middle, strict=True):
         assert sentence == outer[:16] + inner + outer[16:]
@@ -131,7 +127,5 @@ def test_a_rank_holds_a_part_of_the_gate_and_of_the_up_projection() -> None:
 
     whole = torch.arange(8).reshape(8, 1)
     name, local = "L1.mlp.linear_fc1.weight", torch.nn.Parameter(torch.empty(4, 1))
-
     second = cut(whole, GlobalWeight(name, local, 0, Shard(1, 2)), halves=2)
-
     assert [2, 3, 6, 7] == second.flatten().tolist()

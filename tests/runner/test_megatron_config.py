@@ -18,9 +18,7 @@ def test_it_reads_what_was_written(tmp_path: Path) -> None:
     """With the defaults of the options that are left out."""
     path = tmp_path / "worker.json"
     path.write_text(json.dumps(config(tensor_parallel=2, rotary_base=500_000, overlap=True)))
-
     read = read_config(path)
-
     assert (2, 1234, 4) == (read.tensor_parallel, read.seed, read.total_steps)
     assert (64, 500_000) == (read.model.hidden_size, read.model.rotary_base)
     assert (True, "none") == (read.options.overlap, read.options.recompute)
@@ -42,10 +40,8 @@ def test_a_configuration_of_another_version_is_refused(
 ) -> None:
     path = tmp_path / "worker.json"
     path.write_text(json.dumps(data) if data else "{")
-
     with pytest.raises(WorkerConfigError, match=message) as refused:
         read_config(path)
-
     assert str(refused.value).startswith(f"{path}: ")
 
 

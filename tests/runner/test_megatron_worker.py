@@ -38,7 +38,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, str]:
 def test_it_writes_a_line_for_every_step(finished: tuple[Job, str]) -> None:
     """Warm-up steps too, also on the console; BF16 is within 1e-3 of the losses in FP32."""
     run, output = finished
-
     assert [1, 2, 3, 4] == [step["step"] for step in run.steps]
     assert {8 * 64} == {step["tokens"] for step in run.steps}
     assert all(0 < step["step_time_min_s"] <= step["step_time_s"] < 60 for step in run.steps)
@@ -54,7 +53,6 @@ def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
     """With the layout it really had, and with the uses of the CPU shim."""
     run, _ = finished
     summary = run.summary
-
     names = ("schema_version", "world_size", "data_parallel", "num_microbatches", "num_parameters")
     assert [1, 2, 2, 4, 229_952] == [summary[name] for name in names]
     names = ("backend", "device", "memory_kind", "cpu_shim")
@@ -72,9 +70,7 @@ def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
 def test_a_run_that_diverges_goes_on_and_says_so(tmp_path: Path) -> None:
     """Not-a-number is written as text, so that every JSON reader reads the line."""
     run = job(tmp_path, config(optimizer_lr=1e30))
-
     output = run.run()
-
     assert ["NaN", "NaN"] == [step["loss"] for step in run.steps[2:]]
     assert ["NaN", "NaN"] == [step["grad_norm"] for step in run.steps[2:]]
     assert 2 <= output.count("number of nan iterations:   1 |")
@@ -85,7 +81,6 @@ def test_a_run_stopped_in_the_middle_leaves_whole_lines(tmp_path: Path) -> None:
     """Each step is in the file as it happens; there is no summary."""
     run = job(tmp_path, config(measured_steps=100_000))
     steps = tmp_path / "steps.jsonl"
-
     with run.start() as process:
         deadline = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < deadline:
@@ -94,7 +89,6 @@ def test_a_run_stopped_in_the_middle_leaves_whole_lines(tmp_path: Path) -> None:
             time.sleep(0.05)
         process.terminate()
         process.communicate(timeout=60)
-
     assert steps.read_text().endswith("}\n")
     assert list(range(1, len(run.steps) + 1)) == [step["step"] for step in run.steps]
     assert len(run.steps) >= 5
@@ -105,10 +99,8 @@ def test_a_run_stopped_in_the_middle_leaves_whole_lines(tmp_path: Path) -> None:
 def test_a_refused_configuration_ends_the_job_with_its_reason(tmp_path: Path) -> None:
     """On the console and in torchrun's error file; no step is made."""
     run = job(tmp_path, config() | {"schema_version": 2})
-
     with run.start() as process:
         output, _ = process.communicate()
-
     reason = "schema_version: this worker reads version 1, not 2"
     assert 1 == process.returncode
     assert reason in output
@@ -126,7 +118,6 @@ def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
         "loaded = {name for name in sys.modules if name.startswith('runner.megatron.')}\n"
         "print(*sorted(loaded))"
     )
-
     loaded = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         cwd=ROOT,
@@ -134,7 +125,6 @@ def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
         text=True,
         check=True,
     ).stdout.split()
-
     every_module = {f"runner.megatron.{path.stem}" for path in PACKAGE.glob("[!_]*.py")}
     assert every_module - {"runner.megatron.cpu"} == set(loaded)
 
@@ -152,7 +142,6 @@ def test_a_step_is_written_in_plain_json_and_in_megatrons_words() -> None:
     } == json.loads(step.as_json())  # fmt: skip
     on_gpu = WorkerStep(3, 0.5, 0.5, 1, 1, 1, 1, False, 0.4)
     assert 0.4 == json.loads(on_gpu.as_json())["cuda_event_time_s"]
-
     step = WorkerStep(3, 0.5, 0.25, float("nan"), None, 256, 1024, True, None)
     settings = parse_config(config(measured_steps=9, global_batch_size=4))
     assert (

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,7 +95,7 @@ def test_bad_input_names_its_option(quick: Quick, tmp_path: Path) -> None:
     long, below = "x" * 300, "no run directory can be made in a-file/below: Not a directory"
     for arguments, message in (
         ([str(SINGLE), "--output", output], "--output: runs\\xe9 is not UTF-8; name another"),
-        ([str(SINGLE), "--output", long], f"--output: {long}: File name too long; name another"),
+        ([str(SINGLE), "--output", long], "--output: no run directory can be made in xxx"),
         ([str(SINGLE), "--output", "a-file/below"], f"--output: {below}; make room"),
         ([name], "un\\xe9.yaml: the name is not UTF-8; rename it"),
         ([str(SINGLE), "--only", "tow"],
@@ -134,11 +134,9 @@ def left(_: QuickProcess) -> None:
     raise LeftAtWorkError("left at work: process 7")
 
 
-def test_what_of_a_stopped_run_does_not_end_is_said(
+def test_ctrl_c_ends_the_session_though_a_process_does_not_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And Ctrl-C is not taken for a failure of one case, after which the next one is run."""
-
     monkeypatch.setattr(QuickProcess, "stop", left)
     launcher = QuickLauncher(lambda _: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
@@ -210,28 +208,22 @@ def test_a_dry_run_leaves_the_record_of_a_killed_run_as_it_is(quick: Quick, tmp_
     assert Outcome.INTERRUPTED is run.read_record().outcome
 
 
-@pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The number of the Slurm job that the test seems to be in."""
+def test_the_record_names_sigterm_or_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
-    yield "4711"
-    signal.signal(signal.SIGTERM, before)
-
-
-def test_sigterm_is_told_from_the_users_ctrl_c(tmp_path: Path, job: str) -> None:
-    for number, said in (
-        (signal.SIGTERM, f"stopped by SIGTERM (Slurm job {job})"),
+    for number, reason in (
+        (signal.SIGTERM, "stopped by SIGTERM (Slurm job 4711)"),
         (signal.SIGINT, "stopped by the user"),
     ):
-        output = tmp_path / number.name
         session.stop_on_sigterm()
         launcher = QuickLauncher(lambda _, number=number: signal.raise_signal(number))
         with pytest.raises(KeyboardInterrupt):
-            turn(planned()[0], output, launcher)
-        [run] = find_runs(output)
-        record = run.read_record()
-        assert (Outcome.INTERRUPTED, said) == (record.outcome, record.error)
+            turn(planned()[0], tmp_path / number.name, launcher)
+        signal.signal(signal.SIGTERM, before)
+        record = find_runs(tmp_path / number.name)[0].read_record()
+        assert (Outcome.INTERRUPTED, reason) == (record.outcome, record.error)
 
 
 @pytest.mark.parametrize(

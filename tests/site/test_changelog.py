@@ -155,22 +155,17 @@ def gone(key: str, reason: str | None = None, **changed: object) -> ResultRevisi
 
 
 def test_a_page_of_which_all_was_withdrawn_has_when_and_why() -> None:
+    """A page of which a result is left is not withdrawn."""
     made = texts(gone("a", "a *draft*"), gone("b", "a *draft*"), gone("c", superseded_at=DAY))
     assert made.keys() == {GONE, "models/llama3-8b", "systems/dgx-h100", SOURCE}
     assert "2 results were withdrawn on 2026-03-05: a *draft*" in made[GONE]
     assert "1 result was withdrawn on 2026-03-04; no reason was given." in made[GONE]
-
-
-def test_a_page_of_which_a_result_is_left_is_not_withdrawn() -> None:
     assert texts(gone("a"), revision(key="b", release="25.07")).keys() == {GONE}
     assert texts(gone("a"), revision(2, "a", created_at=LATER)) == {}
 
-
-def test_a_recipe_is_gone_with_its_last_run() -> None:
     run = {"source": "one/steps.jsonl", "source_sha256": "e" * 64, "recipe": "tiny"}
-    left = revision(key="b", source="other.md")
-    found = texts(gone("a", run_id="one", **run), left).keys()
-    assert {"runs/one", "recipes/tiny"} <= found
+    other = revision(key="b", source="other.md")
+    assert {"runs/one", "recipes/tiny"} <= texts(gone("a", run_id="one", **run), other).keys()
     left = revision(key="b", run_id="two", **run)
     assert "recipes/tiny" not in texts(gone("a", run_id="one", **run), left)
 

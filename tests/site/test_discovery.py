@@ -74,9 +74,9 @@ def test_a_page_that_is_written_by_hand_says_what_it_is(site: Site) -> None:
 def test_a_page_that_is_made_says_what_it_is(site: Site, page: str, sentence: str) -> None:
     """As those that are written by hand, whatever is in the names that it tells."""
     [made] = site.html.glob(f"{page}.html")
-    said = meta(made)
-    assert sentence == said["description"] == said["og:description"]
-    assert "performance, benchmarks, throughput, gpu, reference" == said["keywords"]
+    shown = meta(made)
+    assert sentence == shown["description"] == shown["og:description"]
+    assert "performance, benchmarks, throughput, gpu, reference" == shown["keywords"]
 
 
 def test_a_site_without_an_address_names_none(site: Site) -> None:

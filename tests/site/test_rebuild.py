@@ -36,7 +36,7 @@ Contents = dict[str, bytes]
 
 
 def contents(folder: Path) -> Contents:
-    """Every file of a site, and every folder, which says nothing."""
+    """Every file of a site, and every folder as an empty file."""
     found = folder.rglob("*")
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
@@ -124,10 +124,10 @@ def test_what_is_not_merged_into_the_store_yet_is_read(project: Project, tmp_pat
     before = project.last
     with closing(sqlite3.connect(project.store)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
-        project.rename("beside")
-        beside = project.store.with_name("store.sqlite-wal")
-        assert beside.stat().st_size
-        settle(beside)
+        project.rename("merges")
+        journal = project.store.with_name("store.sqlite-wal")
+        assert journal.stat().st_size
+        settle(journal)
         after = project.built()
         assert before != after == project.clean(tmp_path / "clean")
 
@@ -174,12 +174,12 @@ def test_a_file_that_was_touched_is_made_again(
 def test_nothing_is_asked_of_sphinx_that_the_next_one_lacks(
     project: Project, tmp_path: Path
 ) -> None:
-    """Sphinx says so where it is asked; what its other extensions ask is for them to mend."""
-    with warnings.catch_warnings(record=True) as said:
+    """Sphinx warns where it is asked; its other extensions are not ours to correct."""
+    with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         project.clean(tmp_path / "clean")
     ours = Path(files.__file__).parent
-    assert [] == [str(one.message) for one in said if ours in Path(one.filename).parents]
+    assert [] == [str(one.message) for one in raised if ours in Path(one.filename).parents]
 
 
 @pytest.mark.parametrize(

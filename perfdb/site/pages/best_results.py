@@ -19,7 +19,7 @@ from perfdb.site.data import SiteResult
 from perfdb.site.grouping import of_newest_releases, system_order
 from perfdb.site.pages import parts
 from perfdb.site.pages.parts import differing, label, note, rows_left_out
-from perfdb.site.tables import plain
+from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import joined, render
 from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import is_rolling, version_order
@@ -201,7 +201,8 @@ def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -
         ]
         for work in works
     ]
-    table = plain(title, parts.heads("System", "~Work", *(f"#{name}" for name in names)), rows)
+    releases = (HtmlHead(name, numeric=True) for name in names)
+    table = plain(title, [*parts.heads("System", "~Work"), *releases], rows)
     return joined((Markup("<h3>{}</h3>\n").format(heading), charts.with_note(drawn, below), table))
 
 

@@ -22,8 +22,9 @@ def heads(*titles: str) -> list[HtmlHead]:
     made = []
     for title in titles:
         name, _, hint = title.partition("|")
-        kind = name[0] if name[0] in "#~" else ""
-        made.append(HtmlHead(name.lstrip("#~"), hint or None, kind == "#", kind == "~"))
+        kind = name[0]
+        name = name[1:] if kind in "#~" else name
+        made.append(HtmlHead(name, hint or None, numeric=kind == "#", wide=kind == "~"))
     return made
 
 

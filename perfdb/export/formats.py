@@ -1,0 +1,116 @@
+"""A table of results, and the ways to write it: CSV, JSON, Markdown and Parquet."""
+
+import csv as csv_writer
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Final
+
+from pydantic_core import to_json
+
+from perfdb.errors import Diagnostic, InputError
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and the type of its cells: str, int, float or bool."""
+
+    name: str
+    kind: type
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells in the order of the columns. None: unknown."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def objects(self) -> list[bytes]:
+        """Each row as a JSON object with every column, in order; null where unknown."""
+        names = self.names
+        return [to_json(dict(zip(names, row, strict=True))) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A way to write a table, with nothing where a value is unknown; its name for `--format`."""
+
+    NAME: str
+    render: Callable[[Table], bytes]
+
+
+def text(cell: Cell) -> str:
+    """A cell in full precision: true or false for a flag; unknown is empty."""
+    if cell is None:
+        return ""
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def _csv(table: Table) -> bytes:
+    """CSV in UTF-8, quoted as in RFC 4180; a line feed ends each row."""
+    lines: list[str] = []
+    # csv quotes the characters that its rows end with: a lone carriage return must be quoted too.
+    writer = csv_writer.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
+    writer.writerow(table.names)
+    # csv writes unknown cells and numbers as `text` does, and faster.
+    writer.writerows(
+        [text(cell) if isinstance(cell, bool) else cell for cell in row] for row in table.rows
+    )
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines).encode()
+
+
+def _json(table: Table) -> bytes:
+    """A list with an object for each row that has every column, null if unknown."""
+    return b"[\n" + b",\n".join(table.objects) + b"\n]\n"
+
+
+def _markdown(table: Table) -> bytes:
+    """A pipe table, to paste into a page or an issue, with numbers on the right."""
+    escapes = str.maketrans({"\\": "\\\\", "|": "\\|", "\n": " "})
+    rule = ["---" if column.kind is str else "---:" for column in table.columns]
+    rows = [[text(cell).translate(escapes) for cell in row] for row in table.rows]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [table.names, rule, *rows]).encode()
+
+
+def _parquet(table: Table) -> bytes:
+    """Apache Parquet of one row group, with the type of each column whatever the rows hold.
+
+    Raises InputError where pyarrow is not installed.
+    """
+    try:
+        import pyarrow  # noqa: PLC0415  not everyone who exports has it
+        from pyarrow import json as reader  # noqa: PLC0415  likewise
+        from pyarrow import parquet  # noqa: PLC0415  likewise
+    except ImportError as error:
+        remedy = "pip install pyarrow, or choose another format"
+        raise InputError(Diagnostic("--format", "parquet needs pyarrow", remedy=remedy)) from error
+    types = {
+        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+    }  # fmt: skip
+    schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
+    # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
+    lines = b"\n".join(table.objects)
+    options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+    made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
+    written = io.BytesIO()
+    parquet.write_table(made, written)
+    return written.getvalue()
+
+
+csv: Final = ExportFormat("csv", _csv)
+json: Final = ExportFormat("json", _json)
+markdown: Final = ExportFormat("markdown", _markdown)
+parquet: Final = ExportFormat("parquet", _parquet)
