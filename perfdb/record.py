@@ -168,6 +168,9 @@ WORKLOAD_FIELDS: Final = fields.WORKLOAD
 CONFIGURATION_FIELDS: Final = fields.CONFIGURATION
 
 
+LAST_VERIFIED: Final = "last_verified"
+"""Among a result's `extras`: the date at which its file says that it was verified."""
+
 UNATTRIBUTED: Final = "(unattributed)"
 """What stands for a version that nobody stated."""
 

@@ -1,20 +1,16 @@
 """What a result states, and figures that follow from it where they are not stated themselves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pydantic import ConfigDict
 
 from perfdb import catalog, metrics
-from perfdb.messages import NoteText, note_text
-from perfdb.record import Frozen, Note, NoteCode, Origin, Result
+from perfdb.messages import NoteText
+from perfdb.record import Frozen, Origin, Result
 
 RATE: Final = "tokens_per_sec_per_gpu"
 MFU: Final = "mfu"
-UNEVEN: Final = note_text(Note(NoteCode.VARIABLE_LENGTH_STEPS))
-"""The note of a result whose steps differ in their tokens (`perfdb.uneven`)."""
-LAST_VERIFIED: Final = "last_verified"
-"""Among a result's `extras`: the date at which its file says that it was verified."""
 
 
 class FigureInputs(Frozen):
@@ -91,11 +87,3 @@ FOLLOWING: Final[Mapping[str, Callable[[FigureInputs | Result], float | None]]] 
     MFU: _mfu,
 }
 """What follows from figures that are stated."""
-
-
-def is_uneven(notes: Sequence[NoteText]) -> bool:
-    """Whether a result of these notes has the rate of steps that differ in their tokens."""
-    return any(
-        note.code is NoteCode.VARIABLE_LENGTH_STEPS if isinstance(note, Note) else note == UNEVEN
-        for note in notes
-    )

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from perfdb import out_of_memory
 from perfdb.record import Outcome
 from perfdb.run_record import StepRecord
+from perfdb.text import OUT_OF_MEMORY
 
 ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
 KILLED = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid")
@@ -44,7 +44,7 @@ def diagnose(
 def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
     found = ended = None
     for line in log_lines:
-        if out_of_memory.MESSAGE.search(line):
+        if OUT_OF_MEMORY.search(line):
             return Diagnosis(Outcome.OUT_OF_MEMORY, line.strip())
         match = ERROR_LINE.match(line)
         if match and found is None and "ChildFailedError" not in line:

@@ -19,9 +19,9 @@ from perfdb.audit.base import ReleaseRows
 from perfdb.audit.check import RULES, audit
 from perfdb.db.session import reading
 from perfdb.ingest import Options, ingest
-from perfdb.page_text import seconds
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Note, NoteCode, Origin, Result, Severity
+from perfdb.text import seconds
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).parent / "data" / "audit"

@@ -107,7 +107,7 @@ def test_megabytes_without_an_end_of_line_hold_no_step() -> None:
 
     def endless() -> Iterator[bytes]:
         for _ in range(2):
-            yield b"step: 1  loss: tps: elapsed time per iteration (ms): " * (MIB // 53)
+            yield b"step: 1  loss: tps: elapsed time per iteration (ms): " * (MIB // 212)
 
     for name, member in FORMATS.items():
         if not seeds.NAMES.get(name, "train.log").endswith((".json", ".yaml")):

@@ -21,7 +21,7 @@ from perfdb.flops.conventions import NEMOTRON4_RECIPE
 from perfdb.queries.results import FIELD_COLUMNS, all_revisions
 from perfdb.site.data import ResultRevision
 from perfdb.site.pages import revisions
-from perfdb.stated import FigureInputs
+from perfdb.stated import MFU, RATE, FigureInputs, computed, figure, is_computed
 from perfdb.verify.figures import RECOMPUTED
 
 RECIPE = Path(__file__).parents[2] / "shared" / "seeds" / "nemotron4-dgxc-recipe.txt"
@@ -211,3 +211,47 @@ def test_scaling_efficiency_has_no_unit(rates: dict[int, float], unit: float) ->
     assert sorted(rates) == list(found)
     assert 1 == found[min(rates)]
     assert found == pytest.approx(other)
+
+
+def stated_row(**changed: object) -> FigureInputs:
+    """A published row of 8 GPUs: 128 × 8,192 tokens in 4 s, and half an H100's 989 TFLOP/s."""
+    fields: dict[str, object] = {
+        "system": "dgx-h100",
+        "precision": "bf16",
+        "num_gpus": 8,
+        "global_batch_size": 128,
+        "sequence_length": 8192,
+        "step_time_s": 4.0,
+        "model_tflops_per_sec_per_gpu": 494.5,
+        "origin": "published",
+    }
+    return FigureInputs.model_validate(fields | changed)
+
+
+@pytest.mark.parametrize(
+    ("row", "rate", "mfu"),
+    [
+        (stated_row(), 32_768.0, 0.5),
+        # As stated for all GPUs, before what the step time gives.
+        (stated_row(tokens_per_sec=98_500.0), 12_312.5, 0.5),
+        (stated_row(precision=None), 32_768.0, None),
+        (stated_row(step_time_s=None, model_tflops_per_sec_per_gpu=None), None, None),
+        # Its steps may have samples of many lengths, its peak may be unknown.
+        (stated_row(origin="measured"), None, None),
+        (stated_row(withheld="out of memory"), None, None),
+    ],
+)
+def test_what_is_not_stated_may_follow(
+    row: FigureInputs, rate: float | None, mfu: float | None
+) -> None:
+    """Tokens/s/GPU from the whole job, MFU from TFLOP/s and the dense peak; never of a run."""
+    for metric, expected in ((RATE, rate), (MFU, mfu)):
+        assert expected == computed(row, metric) == figure(row, metric)
+        assert is_computed(row, metric) == (expected is not None)
+
+
+def test_what_is_stated_stays_as_it_is() -> None:
+    """Whatever would follow; and of other figures nothing does."""
+    row = stated_row(tokens_per_sec_per_gpu=12_000.0, mfu=0.4)
+    assert (12_000.0, 0.4, 4.0) == tuple(figure(row, name) for name in (RATE, MFU, "step_time_s"))
+    assert (None, None, None) == tuple(computed(row, name) for name in (RATE, MFU, "step_time_s"))

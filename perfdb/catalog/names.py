@@ -11,8 +11,8 @@ from typing import Final
 
 from perfdb import catalog, units
 from perfdb.errors import suggestion
-from perfdb.page_text import absent
 from perfdb.record import Task
+from perfdb.text import absent
 
 FRAMEWORKS: Final[Mapping[str, str]] = {
     "dfm": r"(?:NeMo\s+)?DFM",

@@ -46,8 +46,8 @@ from perfdb.formats.numbers import (
 from perfdb.formats.scan import Block, Piece, Scan, pieces
 from perfdb.formats.settle import Settled, marked, settle, steps_of, training_log, with_times
 from perfdb.formats.steplines import MOST_KEPT
-from perfdb.log_text import plain
 from perfdb.record import MOST, Figures, Outcome, PartialCase
+from perfdb.text import plain
 
 FRAMEWORK: Final = "automodel"
 SHIFTED: Final = 0.01

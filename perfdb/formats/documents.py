@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from perfdb import yamlfile
 from perfdb.errors import Diagnostic
 from perfdb.formats.base import Content
-from perfdb.log_text import decoded, plain
+from perfdb.text import decoded, plain
 
 Value = TypeVar("Value", bound=BaseModel)
 

@@ -23,8 +23,8 @@ from perfdb.formats.scan import Block, Scan
 from perfdb.formats.settings import described
 from perfdb.formats.settle import settle
 from perfdb.formats.steplines import StepReader
-from perfdb.log_text import decoded
 from perfdb.record import Outcome
+from perfdb.text import decoded
 from perfdb.units import counted
 
 _MARKER: Final = b"Step Time :"

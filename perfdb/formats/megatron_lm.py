@@ -23,8 +23,8 @@ from perfdb.formats.scan import Scan
 from perfdb.formats.settings import described
 from perfdb.formats.settle import BATCH, Settled, interval_note, numbered, settle, training_log
 from perfdb.formats.steplines import StepReader, Syntax
-from perfdb.log_text import plain
 from perfdb.record import Outcome
+from perfdb.text import plain
 
 FRAMEWORK: Final = "megatron-lm"
 ARGUMENTS: Final = b"---- arguments ----"

@@ -24,8 +24,8 @@ from perfdb.formats.outcome import Ending
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.settle import few
 from perfdb.formats.steplines import MOST_KEPT
-from perfdb.log_text import plain
 from perfdb.record import Figures, Outcome, PartialCase
+from perfdb.text import plain
 from perfdb.units import counted
 
 _MARKER: Final = b":::MLLOG"

@@ -35,7 +35,7 @@ from perfdb.formats.settle import (
     training_log,
 )
 from perfdb.formats.steplines import StepReader, Syntax
-from perfdb.log_text import plain
+from perfdb.text import plain
 
 _TIME, _STEP, _EPOCH, _LAST = "train_step_timing in s", "global_step", "epoch", "last iteration"
 _SYNTAX: Final = Syntax(

@@ -7,15 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from perfdb import out_of_memory
 from perfdb.formats.columns import Steps
-from perfdb.log_text import decoded, plain
 from perfdb.record import Outcome
+from perfdb.text import OUT_OF_MEMORY, decoded, plain
 
 Signs = Sequence[tuple[Outcome, re.Pattern[str]]]
 
 _STATED: Final[Signs] = (
-    (Outcome.OUT_OF_MEMORY, out_of_memory.MESSAGE),
+    (Outcome.OUT_OF_MEMORY, OUT_OF_MEMORY),
     (Outcome.TIMED_OUT, re.compile(r"DUE TO TIME LIMIT")),
     (Outcome.FAILED, re.compile(r"DUE TO NODE FAILURE|srun: error: Node failure on ")),
 )

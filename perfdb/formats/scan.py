@@ -15,7 +15,7 @@ from stringzilla import Str, bytesum
 
 from perfdb.formats.base import Content
 from perfdb.formats.columns import Ints
-from perfdb.log_text import ESCAPE, decoded, plain
+from perfdb.text import ESCAPE, decoded, plain
 
 BLOCK_BYTES: Final = 4 << 20
 """Smaller blocks cost more calls, larger ones do not stay in the caches."""

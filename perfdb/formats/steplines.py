@@ -20,7 +20,7 @@ from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Flags, Floats, Ints, StepColumn, Steps
 from perfdb.formats.numbers import NUMBER, WHOLE, Bytes, LineShape, Span, shape_of
 from perfdb.formats.scan import LOOKAHEAD, Block
-from perfdb.log_text import decoded
+from perfdb.text import decoded
 
 MOST_KEPT: Final = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""

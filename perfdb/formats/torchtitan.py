@@ -23,8 +23,8 @@ from perfdb.formats.outcome import DONE
 from perfdb.formats.precision import Pair
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.settle import Settled, interval_note, marked, training_log, with_times
-from perfdb.log_text import plain
 from perfdb.record import PartialCase
+from perfdb.text import plain
 
 _MARKER: Final = b"tps:"
 _STARTS: Final = (b" device mesh with ", b"local batch size ", b"Training starts at step ")

@@ -17,8 +17,7 @@ from perfdb.formats import settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.documents import ForeignDocument, identity, texts, yaml_document
 from perfdb.formats.numbers import count, finite, positive, real, size_bytes
-from perfdb.record import Figures, Outcome, PartialCase
-from perfdb.stated import LAST_VERIFIED
+from perfdb.record import LAST_VERIFIED, Figures, Outcome, PartialCase
 from perfdb.yamlfile import Document, Place
 
 WINDOW = "last_n(10)"

@@ -11,7 +11,6 @@ from perfdb.ingest.find import Source
 from perfdb.ingest.options import Checked
 from perfdb.ingest.reads import PAGE, PAGE_PARSER_VERSION, PageRows, Rejected, Skipped
 from perfdb.ingest.unpack import chunks
-from perfdb.page_text import decoded_page
 
 UNKNOWN: Final = (
     "neither a run directory, a page with a table of results nor a log of a known format"
@@ -37,7 +36,7 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
     if content is None:
         return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
     try:
-        text = decoded_page(content)
+        text = reader.decoded_page(content)
     except UnicodeDecodeError as error:
         message = f"byte 0x{content[error.start]:02x} is no {error.encoding.upper()}"
         line = content.count(b"\n", 0, error.start) + 1

@@ -81,7 +81,7 @@ class Unread:
 
 
 @dataclass(frozen=True)
-class Page:
+class ParsedPage:
     """What a page holds: `footnotes` by their mark without brackets or caret: `1`, `a`."""
 
     title: str

@@ -11,8 +11,8 @@ from typing import Final
 from perfdb import fields
 from perfdb.catalog import precision_of
 from perfdb.catalog.names import Refusal
-from perfdb.page_text import absent, parsed, seconds, share, ungrouped
 from perfdb.pages.base import without_marks
+from perfdb.text import absent, parsed, seconds, share, ungrouped
 
 MILLISECONDS: Final = (
     "Step Time (ms)", "Time per Global Step (ms)", "Time per Step (ms)", "Iteration Time (ms)",

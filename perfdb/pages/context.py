@@ -47,7 +47,7 @@ _REMEDY: Final = "write its version: 26.02"
 
 
 @dataclass(frozen=True)
-class Statement:
+class PageStatement:
     """What holds for rows. None: nothing is stated. `refusal`: why the rows cannot be read."""
 
     framework: str | None = None
@@ -61,7 +61,7 @@ class Statement:
     refusal: str | None = None
     task_refusal: str | None = None
 
-    def then(self, nearer: "Statement") -> "Statement":
+    def then(self, nearer: "PageStatement") -> "PageStatement":
         """Both; what is nearer to the rows holds.
 
         Nothing that was stated of another framework or release goes on.
@@ -75,29 +75,29 @@ class Statement:
             stated = {"task": None, "task_refusal": None} | stated
         return replace(self, **stated)
 
-    def with_container(self) -> "Statement":
+    def with_container(self) -> "PageStatement":
         """With the release that the container's name holds, where none is stated."""
         inside = None if self.release else _release_in(self.container, self.framework)
         return replace(self, release=inside) if inside else self
 
 
 @lru_cache(maxsize=4096)
-def of_line(line: Line, own: str | None) -> Statement:
+def of_line(line: Line, own: str | None) -> PageStatement:
     """What a heading, a label or a line of text states; `own` is the framework of the page."""
     words = without_marks(line.text)
     pairs = [_PAIR.fullmatch(part) for part in _NEXT_PAIR.split(words)]
     if all(pairs):
         is_glossary = line.listed and not re.search("[0-9]", words)
         stated = {one[1].casefold(): one[2] for one in pairs if one}
-        return Statement() if is_glossary else _of_pairs(stated, own)
+        return PageStatement() if is_glossary else _of_pairs(stated, own)
     if line.is_title:
         return of_title(words, own)
     found = {name for one in _PRECISION.findall(words) if (name := catalog.precision_of(one))}
     is_clear = len(found) == 1 and not line.listed
-    return Statement(precision=found.pop()) if is_clear else Statement()
+    return PageStatement(precision=found.pop()) if is_clear else PageStatement()
 
 
-def of_title(words: str, own: str | None) -> Statement:
+def of_title(words: str, own: str | None) -> PageStatement:
     """What a heading states in its words."""
     precision = _only_precision(words)
     bare = words.replace(precision, " ") if precision else words
@@ -105,7 +105,7 @@ def of_title(words: str, own: str | None) -> Statement:
     # DFM trains with more than one backend, and publishes them on one page.
     backends = names.frameworks_in(words, ("automodel", "megatron-core")) if own == "dfm" else ()
     other = _NOT_MEASURED.search(words)
-    stated = Statement(
+    stated = PageStatement(
         system=_system(bare),
         precision=precision,
         model=model if catalog.named_model(model) else None,
@@ -115,11 +115,11 @@ def of_title(words: str, own: str | None) -> Statement:
     return stated.then(_of_task(words)).then(_of_release(words, own))
 
 
-def _of_pairs(pairs: Mapping[str, str], own: str | None) -> Statement:
+def _of_pairs(pairs: Mapping[str, str], own: str | None) -> PageStatement:
     printed = pairs.get("release", "")
     version = _CELL.fullmatch(printed)
     release = version[1] if version else _of_release(printed, own).release
-    stated = Statement(
+    stated = PageStatement(
         framework=_framework(pairs.get("framework", "")),
         release=release,
         container=pairs.get("container"),
@@ -154,40 +154,42 @@ def _only_precision(words: str) -> str | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _of_task(words: str) -> Statement:
+def _of_task(words: str) -> PageStatement:
     """The task that words name, or why they leave it open."""
     tasks, other = names.tasks(words), names.other_task(words)
     if other and "lora" not in tasks:
-        return Statement(task_refusal=f"the heading names {other!r}, which is no task")
+        return PageStatement(task_refusal=f"the heading names {other!r}, which is no task")
     if len(tasks) > 1:
-        return Statement(task_refusal=f"the heading {words!r} names several tasks")
-    return Statement(task=tasks[0]) if tasks else Statement()
+        return PageStatement(task_refusal=f"the heading {words!r} names several tasks")
+    return PageStatement(task=tasks[0]) if tasks else PageStatement()
 
 
-def _of_release(words: str, own: str | None) -> Statement:
+def _of_release(words: str, own: str | None) -> PageStatement:
     """The framework, release and container that a heading names."""
     if found := _CONTAINER.search(words):
         container = f"NeMo {found[1] or found[2]}"
-        return Statement(release=_release_in(container, own), container=container)
+        return PageStatement(release=_release_in(container, own), container=container)
     versions = _versions(words)
     if len(versions) == 1:
         return versions[0]
     parts = re.split(r"\s*[,;|–—]\s*", words)
     alone = next(filter(None, map(_VERSION.fullmatch, parts)), None)
     if alone and (own != "nemo" or re.fullmatch(CALENDAR, alone[1])):
-        return Statement(release=alone[1])
+        return PageStatement(release=alone[1])
     if versions or _DATED.search(_BRACKETS.sub("", words)):
-        return Statement(refusal=f"the heading {words!r} leaves open which release its rows are of")
-    return Statement()
+        return PageStatement(
+            refusal=f"the heading {words!r} leaves open which release its rows are of"
+        )
+    return PageStatement()
 
 
-def _versions(words: str) -> list[Statement]:
+def _versions(words: str) -> list[PageStatement]:
     """Each framework with a version behind its name."""
-    found: dict[str, Statement] = {}
+    found: dict[str, PageStatement] = {}
     for name, pattern in names.FRAMEWORKS.items():
         version = CALENDAR if name == "nemo" else _DOTTED
         for one in re.finditer(rf"(?<![\w-]){pattern}\s+v?({version})(?![\w%])", words, re.I):
-            found.setdefault(one[1], Statement(framework=name, release=one[1]))
+            found.setdefault(one[1], PageStatement(framework=name, release=one[1]))
     return list(found.values())
 
 
@@ -197,13 +199,13 @@ def _release_in(container: str | None, framework: str | None) -> str | None:
     return found[1] if found and framework in _IN_NEMO_CONTAINERS else None
 
 
-def of_cells(texts: Mapping[str, str]) -> Statement | Refusal:
+def of_cells(texts: Mapping[str, str]) -> PageStatement | Refusal:
     """What the cells of a row state of its framework, release and container."""
     release, framework = texts.get("release", ""), texts.get("framework", "")
     version = _CELL.fullmatch(release)
     named = _versions(framework) or _versions(release)
     if release and not version and not named:
         return Refusal(f"{release!r} is no release", _REMEDY)
-    stated = named[0] if named else Statement(framework=_framework(framework))
+    stated = named[0] if named else PageStatement(framework=_framework(framework))
     own = version[1] if version else stated.release
     return replace(stated, release=own, container=texts.get("container") or None)

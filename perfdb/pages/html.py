@@ -10,7 +10,7 @@ from typing import Final
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement, PreformattedString
 
-from perfdb.pages.base import Cell, Grid, Line, Page, Row, Unread, without_marks
+from perfdb.pages.base import Cell, Grid, Line, ParsedPage, Row, Unread, without_marks
 
 _DOCUMENT = re.compile(
     r"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL
@@ -59,7 +59,7 @@ def page(
     front: str | None = None,
     unread: Sequence[Unread] = (),
     quoted: Sequence[Row] = (),
-) -> Page:
+) -> ParsedPage:
     """What a page in HTML holds; of one that was in another markup, what was read before.
 
     An attribute `data-line` has the line of the source, `data-raw` the source of a cell.
@@ -69,7 +69,7 @@ def page(
     reader = _Reader(unread)
     reader.read(main if isinstance(main, Tag) and main.find("table") else tree)
     reader.end_line()
-    return Page(
+    return ParsedPage(
         *reader.title,
         opening="\n".join(reader.lines[: reader.opening]),
         text="\n".join(reader.lines),

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.footnote import footnote_plugin
 
 from perfdb.pages import html
-from perfdb.pages.base import CUT_OFF, Cell, Page, Row, Unread, html_table
+from perfdb.pages.base import CUT_OFF, Cell, ParsedPage, Row, Unread, html_table
 
 _COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->|\{/\*(?:(?!\{/\*).)*?\*/\}", re.DOTALL)
 _PLAIN = re.compile(r"[^\\`*_~\[\]<>&!]*")
@@ -65,7 +65,7 @@ def recognizes(text: str) -> bool:
     return True
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """What a Markdown text holds."""
     lines = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text).split("\n")
     end = lines.index("---", 1) if lines[0].rstrip() == "---" and "---" in lines[1:] else -1

@@ -3,24 +3,28 @@
 To add a markup: write its module, which turns the text into HTML, and add it to `FORMATS`.
 """
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
 from typing import Final
+
+from bs4.dammit import EncodingDetector
 
 from perfdb import versions
 from perfdb.catalog import names
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
-from perfdb.page_text import absent, lines, parsed
 from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
-from perfdb.pages.base import Page, PageContext, PageRead
-from perfdb.pages.context import Statement
+from perfdb.pages.base import PageContext, PageRead, ParsedPage
+from perfdb.pages.context import PageStatement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import PageTable
 from perfdb.record import PublishedResult
+from perfdb.text import absent, line_ranges, parsed
 
 FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
 """The first that recognizes a text reads it; Markdown, which any text is, comes last."""
@@ -34,6 +38,25 @@ _VERSION = re.compile(
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 _CORRECT: Final = "correct one of them"
+_HEAD: Final = 4096
+"""The bytes in which HTML names its encoding."""
+
+
+def decoded_page(content: bytes) -> str:
+    """The text of a page: UTF-8, or the encoding of its byte order mark or its `<meta>`.
+
+    Raises UnicodeDecodeError where it is none of these.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        named = EncodingDetector.find_declared_encoding(content[:_HEAD], is_html=True)
+        if named and not named.startswith("utf-8"):
+            with suppress(LookupError):  # an encoding that Python does not know
+                return content.decode(named)
+        raise
 
 
 def read(where: str, text: str, context: PageContext) -> PageRead:
@@ -79,18 +102,20 @@ def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic,
     return (*found, *_once(_unread(where, page, rejected=True))) if named else found
 
 
-def _page(text: str) -> Page:
+def _page(text: str) -> ParsedPage:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")
-    page: Page = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
+    page: ParsedPage = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
     return page
 
 
-def _setting(where: str, page: Page, settings: PageSettings, context: PageContext) -> PageSetting:
+def _setting(
+    where: str, page: ParsedPage, settings: PageSettings, context: PageContext
+) -> PageSetting:
     version = _VERSION.search(page.text)
     # NVIDIA's Nemotron-4 recipe names its task in the opening words and nowhere else.
     tasks = names.tasks(page.opening.replace("\n", " "))
-    stated = Statement(
+    stated = PageStatement(
         framework=settings.framework or context.framework or _framework(page),
         release=settings.release or (version[1] if version else context.release),
         container=settings.container or context.container,
@@ -99,7 +124,7 @@ def _setting(where: str, page: Page, settings: PageSettings, context: PageContex
     return PageSetting(where, stated, settings.method, context, page.footnotes)
 
 
-def _framework(page: Page) -> str | None:
+def _framework(page: ParsedPage) -> str | None:
     """The framework that the title, the front matter or the opening words name, else the text."""
     for text in (page.title, page.front or "", page.opening):
         if found := names.frameworks_in(text, _FRAMEWORKS):
@@ -115,7 +140,7 @@ def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         found.setdefault(replace(problem, line=None), []).append(problem.line or 0)
     for problem, on in found.items():
         first, *others = sorted({*on})
-        also = f" (also on {lines(others)})" if others else ""
+        also = f" (also on {line_ranges(others)})" if others else ""
         yield replace(problem, line=first or None, message=problem.message + also)
 
 
@@ -131,7 +156,7 @@ def _release_notes(
 
 
 def _framework_notes(
-    where: str, page: Page, settings: PageSettings, context: PageContext
+    where: str, page: ParsedPage, settings: PageSettings, context: PageContext
 ) -> Iterator[Diagnostic]:
     """Where the front matter or the title names another framework than the command line does."""
     stated, named = settings.framework, names.frameworks_in(page.title, _FRAMEWORKS)
@@ -158,12 +183,14 @@ def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Di
         if all(value is None for _, value in one.figures):
             bare.append(one.line)
     if bare:
-        message = f"results without any figure: {len(bare)}, on {lines(bare)}"
+        message = f"results without any figure: {len(bare)}, on {line_ranges(bare)}"
         remedy = "they are kept as unknown; write the figures, or remove the rows"
         yield Diagnostic(where, message, line=bare[0], remedy=remedy)
 
 
-def _tables_not_read(where: str, page: Page, every: Iterable[PageTable]) -> Iterator[Diagnostic]:
+def _tables_not_read(
+    where: str, page: ParsedPage, every: Iterable[PageTable]
+) -> Iterator[Diagnostic]:
     """The tables that look like figures and are not read."""
     remedy = "give each figure a row with Model, System, #GPUs, GBS and Sequence Length"
     unnamed = "name the figure with its unit: 'Tokens / sec / GPU', 'Step Time (s)', 'MFU'"
@@ -194,7 +221,7 @@ def _has_number(table: PageTable, place: int) -> bool:
     return any(parsed(one.split(" ")[0]) is not None for one in texts if not absent(one))
 
 
-def _unread(where: str, page: Page, *, rejected: bool) -> Iterator[Diagnostic]:
+def _unread(where: str, page: ParsedPage, *, rejected: bool) -> Iterator[Diagnostic]:
     for one in page.unread:
         if one.rejected is rejected:
             yield Diagnostic(where, one.message, line=one.line, remedy=one.remedy)

@@ -8,7 +8,7 @@ from docutils.core import publish_parts
 from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
 from perfdb.pages import html
-from perfdb.pages.base import Page, Unread
+from perfdb.pages.base import ParsedPage, Unread
 
 _TITLE = re.compile(r"^(?=\S)(.+)\n([=~*^#+-])\2{2,}[ \t]*$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.-]+::", re.MULTILINE)
@@ -42,7 +42,7 @@ def recognizes(text: str) -> bool:
     return bool(_TITLE.search(text) or _DIRECTIVE.search(text)) and not _MARKDOWN.search(text)
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """What a text holds."""
     if text.count("+") > _MOST_CORNERS:
         unread = Unread("its tables are too large to be read", 1, "ingest the built page")

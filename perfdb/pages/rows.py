@@ -11,12 +11,12 @@ from perfdb.catalog import names
 from perfdb.catalog.names import ModelName, Refusal
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
-from perfdb.page_text import absent, parsed
 from perfdb.pages import columns, context
 from perfdb.pages.base import PageContext, Row, marks
-from perfdb.pages.context import Statement
+from perfdb.pages.context import PageStatement
 from perfdb.pages.tables import PageTable
 from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
+from perfdb.text import absent, parsed
 
 BRACKETED: Final = "bracketed"
 """The variant of values in brackets, where the page does not state what sets them apart."""
@@ -35,7 +35,7 @@ class PageSetting:
     """What holds for all tables of a page; `fallback`: where neither they nor the page state it."""
 
     where: str
-    stated: Statement
+    stated: PageStatement
     method: Method
     fallback: PageContext
     footnotes: Mapping[str, str]
@@ -49,7 +49,7 @@ class TableReader:
     page: PageSetting
 
     @cached_property
-    def _stated(self) -> Statement:
+    def _stated(self) -> PageStatement:
         """What holds for the rows of the table, as far as they do not state it."""
         return self.page.stated.then(self.table.stated).with_container()
 
@@ -121,7 +121,7 @@ class TableReader:
         field = None if first is _NO_FRAMEWORK else ordered[0]
         return self._problem(row.line, Refusal(first.message + also, first.remedy), field)
 
-    def _values(self, texts: Mapping[str, str]) -> tuple[Statement, dict[str, object]]:
+    def _values(self, texts: Mapping[str, str]) -> tuple[PageStatement, dict[str, object]]:
         """What holds for a row, and its values by field, or what is wrong with them."""
         own = context.of_cells(texts)
         if isinstance(own, Refusal):
@@ -144,7 +144,7 @@ class TableReader:
             **self._fsdp(texts.get("fsdp_enabled", ""), stated),
         }
 
-    def _fsdp(self, printed: str, stated: Statement) -> dict[str, object]:
+    def _fsdp(self, printed: str, stated: PageStatement) -> dict[str, object]:
         """FSDP is a switch on some pages, the size of the sharding group on others."""
         size = columns.size("fsdp_size", printed)
         is_switch = stated.framework != _SHARD_GROUPS
@@ -161,7 +161,7 @@ class TableReader:
     def _result(
         self,
         row: Row,
-        stated: Statement,
+        stated: PageStatement,
         values: dict[str, object],
         texts: Mapping[str, str],
     ) -> PublishedResult:
@@ -232,7 +232,7 @@ def _system(texts: Mapping[str, str], above: str | None, option: str | None) -> 
     return names.system(option) if option else _NO_SYSTEM
 
 
-def _task(printed: str, stated: Statement) -> str | Refusal:
+def _task(printed: str, stated: PageStatement) -> str | Refusal:
     """The row's task; pre-training where nothing states it: it is what a benchmark trains."""
     if not absent(printed):
         return names.task(printed)

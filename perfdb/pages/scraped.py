@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 
 from perfdb.pages import html
-from perfdb.pages.base import CUT_OFF, Cell, Page, Row, Unread, html_table
+from perfdb.pages.base import CUT_OFF, Cell, ParsedPage, Row, Unread, html_table
 
 _RULE = re.compile(r"\s*-{3,}(\|-{3,})+\|?\s*")
 _CELL = re.compile(r"[^|]*\|\s*")
@@ -21,7 +21,7 @@ def recognizes(text: str) -> bool:
     return any(_RULE.fullmatch(line) and _CELL.fullmatch(before) for before, line in lines)
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ParsedPage:
     """What a copied text holds."""
     lines = text.split("\n")
     made: list[str] = []

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from perfdb import catalog
 from perfdb.fields import FIGURES
-from perfdb.page_text import absent, parsed
 from perfdb.pages import columns, context
-from perfdb.pages.base import Cell, Grid, Page, Row, marks, without_marks
+from perfdb.pages.base import Cell, Grid, ParsedPage, Row, marks, without_marks
 from perfdb.pages.columns import PageColumn
-from perfdb.pages.context import Statement
+from perfdb.pages.context import PageStatement
+from perfdb.text import absent, parsed
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PageTable:
     line: int
     columns: tuple[PageColumn, ...]
     rows: tuple[Row, ...]
-    stated: Statement
+    stated: PageStatement
     notes: tuple[str, ...]
     marks: tuple[str, ...]
 
@@ -46,14 +46,14 @@ class PageTable:
         }
 
 
-def of_page(page: Page, own: str | None) -> list[PageTable]:
+def of_page(page: ParsedPage, own: str | None) -> list[PageTable]:
     """Every table of a page outside of code, in reading order; `own` is its framework."""
     found = [_table(grid, own) for grid in page.grids]
     return [_joined(table, found) for table in found]
 
 
 def _table(grid: Grid, own: str | None) -> PageTable:
-    stated = Statement()
+    stated = PageStatement()
     for line in grid.above:
         stated = stated.then(context.of_line(line, own))
     header = [cell.text for cell in grid.header.cells]
@@ -89,7 +89,7 @@ def _upright(grid: Grid, table: PageTable) -> PageTable:
         found = (PageColumn(found[0].title, "num_gpus"), *found[1:])
     model, _, last = corner.rpartition(" ")
     if catalog.precision_of(last):  # Nemotron4 15b BF16
-        stated = Statement(model=model, precision=last)
+        stated = PageStatement(model=model, precision=last)
     else:
         stated = context.of_title(corner, None)
     rows = tuple(Row(figures[0].line, one) for one in results)
@@ -129,7 +129,7 @@ def _joined(table: PageTable, every: Sequence[PageTable]) -> PageTable:
     return replace(table, columns=(*table.columns, *added), rows=rows, notes=notes)
 
 
-def _match(other: PageTable, texts: Mapping[str, str], stated: Statement) -> Row | None:
+def _match(other: PageTable, texts: Mapping[str, str], stated: PageStatement) -> Row | None:
     """The only row of a table of configurations that fits a row of results."""
     model = re.split(r"[\s_-]+", (texts.get("model") or stated.model or "").casefold())
     precision = texts.get("precision") or stated.precision or ""

@@ -6,8 +6,7 @@ from perfdb.db import tables
 from perfdb.db.ingest_log import Action
 from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources
 from perfdb.queries import Rows
-from perfdb.record import Origin
-from perfdb.stated import LAST_VERIFIED
+from perfdb.record import LAST_VERIFIED, Origin
 
 
 def all_releases() -> Rows:

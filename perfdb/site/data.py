@@ -19,13 +19,13 @@ from perfdb.compare.releases import builds
 from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
 from perfdb.groups import grouped
-from perfdb.log_text import ESCAPE, decoded
 from perfdb.messages import note_text
 from perfdb.queries import catalog, results, runs
 from perfdb.queries.catalog import row_versions
 from perfdb.record import Finding, Result, Severity
 from perfdb.rundir import RunDir
 from perfdb.site import redaction
+from perfdb.text import ESCAPE, decoded
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

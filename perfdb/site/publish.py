@@ -20,7 +20,6 @@ from jinja2 import Template
 from markupsafe import Markup
 from sqlalchemy import Connection
 
-from perfdb import page_text
 from perfdb.audit.report import sentence
 from perfdb.audit.review import Entry, explained
 from perfdb.errors import Diagnostic, InputError
@@ -40,6 +39,7 @@ from perfdb.site.pages.releases import ReleaseData, of_results
 from perfdb.site.tables import HtmlTable, results_table
 from perfdb.site.templates import ENVIRONMENT
 from perfdb.stated import figure
+from perfdb.text import line_ranges
 
 Style = Literal["myst", "markdown"]
 
@@ -170,7 +170,7 @@ def _sources(results: Sequence[SiteResult]) -> Iterator[str]:
     states = Counter(source for source, _ in lines)
     for (source, state), numbers in lines.items():
         which_state = f" (SHA-256 {state[:12]})" if states[source] > 1 else ""
-        listed = f", {page_text.lines(sorted(numbers))}" if numbers else ""
+        listed = f", {line_ranges(sorted(numbers))}" if numbers else ""
         yield f"{source}{which_state}{listed}"
 
 

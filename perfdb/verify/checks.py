@@ -33,7 +33,6 @@ from perfdb.ingest.reads import (
 )
 from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
-from perfdb.page_text import decoded_page
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from perfdb.queries import results as result_queries
@@ -368,7 +367,7 @@ def _difference(row: RowMapping, content: bytes) -> str | None:
 
 @lru_cache(maxsize=64)
 def _by_page(where: str, content: bytes, context: PageContext) -> ByLine:
-    found = reader.read(where, decoded_page(content), context)
+    found = reader.read(where, reader.decoded_page(content), context)
     lines = grouped(map(measure.of_page, found.results), lambda row: row.source_line)
     return {
         line: [{name: getattr(row, name) for name in COMPARED} for row in rows]

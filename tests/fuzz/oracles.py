@@ -8,8 +8,8 @@ from itertools import pairwise
 from perfdb.db.rows import MeasuredRun, ResultRow, StepRow, step_rows
 from perfdb.formats import ParsedLog, Reading
 from perfdb.formats.scan import LOOKAHEAD
-from perfdb.log_text import plain
 from perfdb.record import Figures, PartialCase, PublishedResult
+from perfdb.text import plain
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 MOST_NUMBERS = 60

@@ -31,7 +31,6 @@ from perfdb.ingest.options import checked as checked_options
 from perfdb.ingest.reads import PageRows, Read, Rejected, RunRead
 from perfdb.ingest.runs import RunFound, find_run, parse_run
 from perfdb.ingest.unpack import Budget
-from perfdb.page_text import decoded_page
 from perfdb.pages import front, reader
 from perfdb.pages.base import PageContext
 from perfdb.recipe import load
@@ -116,7 +115,7 @@ def _check_stored(log: ParsedLog) -> None:
 def of_page(content: bytes) -> None:
     """A published page."""
     try:
-        told = decoded_page(content)
+        told = reader.decoded_page(content)
     except UnicodeDecodeError:
         return
     num_lines = len(told.replace("\r\n", "\n").replace("\r", "\n").split("\n"))

@@ -1,9 +1,7 @@
-"""The text of pages and documents: its encoding, printed numbers, and what is no value."""
+"""Text of pages and logs: printed numbers, what is no value, and what a terminal shows of bytes."""
 
-import codecs
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
@@ -18,16 +16,9 @@ THOUSANDS: Final = ",_'’ \u00a0\u2009\u202f"
 _NO_SEPARATORS = str.maketrans("", "", THOUSANDS)
 
 
-def grouped(marks: str = THOUSANDS) -> str:
-    """The pattern of a whole number with such a separator between its thousands."""
-    groups = "|".join(f"(?:{mark}[0-9]{{3}}){{1,12}}" for mark in marks)
-    return f"[1-9][0-9]{{0,2}}(?:{groups})(?![0-9])"
-
-
-NUMBER: Final = rf"(?:{grouped()}|[0-9]+)(?:\.[0-9]+)?"
-"""The pattern of a printed number."""
-
-_NUMBER = re.compile(NUMBER)
+_GROUPED: Final = "|".join(f"(?:{mark}[0-9]{{3}}){{1,12}}" for mark in THOUSANDS)
+_NUMBER = re.compile(rf"(?:[1-9][0-9]{{0,2}}(?:{_GROUPED})(?![0-9])|[0-9]+)(?:\.[0-9]+)?")
+"""A printed number."""
 _LONGEST: Final = 30
 
 
@@ -59,33 +50,7 @@ def seconds(text: str) -> str:
     return text if parsed(text) is None else f"{Decimal(ungrouped(text)).scaleb(-3):f}"
 
 
-_CHARSET = re.compile(
-    rb"""<(?:meta|\?xml)\b[^<>]{0,200}?\b(?:charset|encoding)\s*=\s*["']?\s*
-    (utf-?16|iso-8859-\d{1,2}|latin-?\d{1,2}|(?:windows|cp)-?\d{3,4}|us-ascii)\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_HEAD: Final = 4096
-"""The bytes in which HTML names its encoding."""
-
-
-def decoded_page(content: bytes) -> str:
-    """The text of a page: UTF-8, or the encoding of its byte order mark or its `<meta>`.
-
-    Raises UnicodeDecodeError where it is none of these.
-    """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16")
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        named = _CHARSET.search(content[:_HEAD])
-        if named:
-            with suppress(LookupError):  # an encoding that Python does not know
-                return content.decode(named[1].decode())
-        raise
-
-
-def lines(numbers: Sequence[int]) -> str:
+def line_ranges(numbers: Sequence[int]) -> str:
     """`line 7`, or `lines 7-9, 12`; the numbers are sorted."""
     groups: list[list[int]] = []
     for number in numbers:
@@ -95,3 +60,31 @@ def lines(numbers: Sequence[int]) -> str:
             groups.append([number])
     spans = (f"{one[0]}-{one[-1]}" if one[-1] > one[0] else f"{one[0]}" for one in groups)
     return f"line{'s' if len(set(numbers)) > 1 else ''} {', '.join(spans)}"
+
+
+ESCAPE: Final = re.compile(
+    rb"\x1b(?:\[(?:[0-9;:?]+[A-Za-z]|[mKJH])|\][^\x07\n]{0,200}\x07|[()][A-Z0-9])"
+)
+"""Colors and movements of the cursor. A sequence that was cut off takes no text with it."""
+
+
+def plain(text: bytes) -> bytes:
+    """Bytes without escape sequences, and with newlines for the ends of lines."""
+    if b"\x1b" in text:
+        text = ESCAPE.sub(b"", text)
+    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
+
+
+def decoded(text: bytes) -> str:
+    """Bytes as text; what is no UTF-8 is shown as such."""
+    return text.decode("utf-8", errors="replace")
+
+
+OUT_OF_MEMORY: Final = re.compile(
+    r"(?m)MemoryError(?::|[ \t]*$)|Error: (?:CUDA|HIP) out of memory"
+    r"|CUDA out of memory\. Tried to allocate|CUDA (?:driver )?error: out of memory"
+    r"|Cuda failure (?:\d+ )?'out of memory'|cudaErrorMemoryAllocation: out of memory"
+    r"|RESOURCE_EXHAUSTED: Out of memory|can't allocate memory|\[Errno 12\]"
+    r"|Detected \d+ oom[_-]kill event|srun: error: [^\n]*: Out Of Memory"
+)
+"""What programs, the kernel and Slurm print where the memory of a GPU or of its host ran out."""
