@@ -127,22 +127,19 @@ def named(name: str, option: str = "--window") -> Window:
     """
     match = _WRITTEN.fullmatch(name.strip())
     rule = RULES.get(match[1]) if match else None
+    numbers = [int(number) for number in re.findall(r"\d+", (match and match[2]) or "")]
     if match is None or rule is None:
-        raise InputError(_refused(option, f"no window {name!r}"))
-    numbers = [int(number) for number in re.findall(r"\d+", match[2] or "")]
-    if len(numbers) != len(rule.takes):
-        expected = rule.written(match[1])
-        raise InputError(_refused(option, f"{name!r} should be {expected}"))
-    if match[1] == "last_n" and numbers == [0]:
-        raise InputError(_refused(option, f"{name!r} holds no step"))
-    if match[1] == "window" and numbers != sorted(numbers):
-        raise InputError(_refused(option, f"{name!r} ends before it begins"))
-    return rule.make(*numbers)
-
-
-def _refused(option: str, message: str) -> Diagnostic:
+        message = f"no window {name!r}"
+    elif len(numbers) != len(rule.takes):
+        message = f"{name!r} should be {rule.written(match[1])}"
+    elif match[1] == "last_n" and numbers == [0]:
+        message = f"{name!r} holds no step"
+    elif match[1] == "window" and numbers != sorted(numbers):
+        message = f"{name!r} ends before it begins"
+    else:
+        return rule.make(*numbers)
     known = ", ".join(rule.written(name) for name, rule in RULES.items())
-    return Diagnostic(option, message, remedy=f"known: {known}")
+    raise InputError(Diagnostic(option, message, remedy=f"known: {known}"))
 
 
 def steps_per_line(steps: Ints) -> Ints:
@@ -225,36 +222,28 @@ def summarize(times: Floats, counts: Ints | None = None) -> Summary | None:
     """
     if not len(times):
         return None
+    several = len(times) > 1
     if counts is not None and counts.max() > 1:
-        return _of_means(times, counts)
-    ordered, several = np.sort(times), len(times) > 1
-    values: list[float] = times.tolist()
-    mean = fsum(values) / len(values)
-    squares = fsum(((times - mean) ** 2).tolist())
-    return Summary(
-        num_steps=len(values),
-        median_s=median(times),
-        mean_s=mean,
-        last_s=values[-1],
-        stdev_s=sqrt(squares / (len(values) - 1)) if several else None,
-        p10_s=_decile_of_steps(1, ordered) if several else None,
-        p90_s=_decile_of_steps(9, ordered) if several else None,
-    )
-
-
-def _of_means(times: Floats, counts: Ints) -> Summary:
-    num_steps, several = int(counts.sum()), len(times) > 1
-    mean = fsum((times * counts).tolist()) / num_steps
-    squares = fsum((counts * (times - mean) ** 2).tolist())
+        num_steps, median_s = int(counts.sum()), decile(5, times, counts)
+        mean = fsum((times * counts).tolist()) / num_steps
+        variance = fsum((counts * (times - mean) ** 2).tolist()) / num_steps
+        stdev = sqrt(variance / (1 - 1 / len(times))) if several else None
+        low, high = (decile(tenths, times, counts) for tenths in (1, 9))
+    else:
+        num_steps, median_s, ordered = len(times), median(times), np.sort(times)
+        mean = fsum(times.tolist()) / num_steps
+        squares = fsum(((times - mean) ** 2).tolist())
+        stdev = sqrt(squares / (num_steps - 1)) if several else None
+        low, high = (_decile_of_steps(tenths, ordered) for tenths in (1, 9))
     return Summary(
         num_steps=num_steps,
-        median_s=decile(5, times, counts),
+        median_s=median_s,
         mean_s=mean,
         last_s=float(times[-1]),
-        stdev_s=sqrt(squares / num_steps / (1 - 1 / len(times))) if several else None,
-        p10_s=decile(1, times, counts) if several else None,
-        p90_s=decile(9, times, counts) if several else None,
-        num_means=len(times),
+        stdev_s=stdev,
+        p10_s=low if several else None,
+        p90_s=high if several else None,
+        num_means=len(times) if num_steps > len(times) else None,
     )
 
 

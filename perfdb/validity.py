@@ -22,8 +22,7 @@ def judged(
     record: RunRecord, steps: Sequence[StepRecord], worker: Worker
 ) -> tuple[Outcome, Note | None]:
     """How a run ended, and why it has no figures if it has none."""
-    broken = not_finite(steps)
-    if broken:
+    if broken := not_finite(steps):
         return broken
     if record.outcome is None:
         return Outcome.INCOMPLETE, Note(NoteCode.CUT_OFF)
@@ -36,19 +35,19 @@ def judged(
 
 
 def run_ended(outcome: Outcome) -> Note:
-    """That a run has no figures because it ended so."""
+    """The note that a run has no figures because it ended so."""
     return Note(NoteCode.RUN_ENDED, {"outcome": outcome.value})
 
 
 def not_finite(steps: Sequence[StepRecord]) -> tuple[Outcome, Note] | None:
     """The outcome and the reason of the first loss or gradient norm that is not finite."""
     for step in steps:
-        if step.loss is not None and not math.isfinite(step.loss):
-            note = Note.of(NoteCode.LOSS_NOT_FINITE, value=f"{step.loss:g}", step=step.step)
-            return Outcome.NAN_LOSS, note
-        if step.grad_norm is not None and not math.isfinite(step.grad_norm):
-            value, code = f"{step.grad_norm:g}", NoteCode.GRAD_NORM_NOT_FINITE
-            return Outcome.NAN_GRAD_NORM, Note.of(code, value=value, step=step.step)
+        for number, outcome, code in (
+            (step.loss, Outcome.NAN_LOSS, NoteCode.LOSS_NOT_FINITE),
+            (step.grad_norm, Outcome.NAN_GRAD_NORM, NoteCode.GRAD_NORM_NOT_FINITE),
+        ):
+            if number is not None and not math.isfinite(number):
+                return outcome, Note.of(code, value=f"{number:g}", step=step.step)
     return None
 
 
@@ -75,41 +74,38 @@ def damage(where: str, read: StepsRead) -> Diagnostic | None:
     if unreadable or len(read.problems) > 1:
         return (unreadable or read.problems)[0]
     for line, step in read.steps:
-        for name, seconds in (
-            ("step_time_s", step.step_time_s),
-            ("step_time_min_s", step.step_time_min_s),
-        ):
+        for name in ("step_time_s", "step_time_min_s"):
+            seconds = getattr(step, name)
             if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
                 message = f"{seconds:g} seconds is no duration of a step"
                 return Diagnostic(where, message, field=name, line=line)
-        for name, count in (("tokens", step.tokens), ("peak_memory_bytes", step.peak_memory_bytes)):
+        for name in ("tokens", "peak_memory_bytes"):
+            count = getattr(step, name)
             if count is not None and count < 0:
                 return Diagnostic(where, f"{count} is less than nothing", field=name, line=line)
     return None
 
 
 def contradiction(record: RunRecord, steps: Sequence[StepRecord], worker: Worker) -> Note | None:
-    """How the worker or the steps contradict the record; None where they agree.
+    """How the worker or the steps contradict the record; None if they agree.
 
     A figure of such a run would be stored for what it was not measured on.
     """
-    return next(_contradictions(record, steps, worker), None)
-
-
-def _contradictions(
-    record: RunRecord, steps: Sequence[StepRecord], worker: Worker
-) -> Iterator[Note]:
+    found: list[Note] = []
     if worker.summary:
-        yield from _of_summary(record, worker.summary)
+        found += _of_summary(record, worker.summary)
     if worker.configuration:
-        yield from _of_arguments(record, worker.configuration)
-    yield from _of_steps(record, steps)
+        found += _of_arguments(record, worker.configuration)
+    return next(iter(found), None) or next(_of_steps(record, steps), None)
 
 
 def _of_summary(record: RunRecord, summary: WorkerSummary) -> Iterator[Note]:
     system, release = record.case.system, record.release
-    if system in catalog.systems() and system != _system_of(summary):
-        device = "the CPU" if _on_cpu(summary) else summary.device
+    on_cpu = summary.cpu_shim or summary.device == "cpu"
+    gpu = catalog.system_of_gpu(summary.device)
+    used = "cpu" if on_cpu else gpu and gpu.name
+    if system in catalog.systems() and system != used:
+        device = "the CPU" if on_cpu else summary.device
         yield Note(NoteCode.OTHER_DEVICE, {"device": device, "system": system})
     ran, version = summary.versions.get(release.framework), release.version
     if ran and version and ran != version:
@@ -120,25 +116,11 @@ def _of_summary(record: RunRecord, summary: WorkerSummary) -> Iterator[Note]:
         yield Note(NoteCode.OTHER_WORLD_SIZE, sizes)
 
 
-def _system_of(summary: WorkerSummary) -> str | None:
-    if _on_cpu(summary):
-        return "cpu"
-    known = catalog.system_of_gpu(summary.device)
-    return known.name if known else None
-
-
-def _on_cpu(summary: WorkerSummary) -> bool:
-    return summary.cpu_shim or summary.device == "cpu"
-
-
 def _of_arguments(record: RunRecord, configuration: WorkerConfiguration) -> Iterator[Note]:
     for name, value in configuration.fields.items():
-        if name in Case.model_fields:
-            expected = getattr(record.case, name)
-        elif name in _PLANNED:
-            expected = getattr(record, name)
-        else:
+        if name not in Case.model_fields and name not in _PLANNED:
             continue
+        expected = getattr(record if name in _PLANNED else record.case, name)
         if value != (list(expected) if isinstance(expected, tuple) else expected):
             params = {"name": name, "value": str(value), "expected": str(expected)}
             yield Note(NoteCode.OTHER_ARGUMENT, params)
@@ -160,15 +142,14 @@ def _of_steps(record: RunRecord, steps: Sequence[StepRecord]) -> Iterator[Note]:
 def model_shape(name: str, configuration: WorkerConfiguration | None) -> Note | None:
     """How the model that a worker trained is not the catalog's of this name.
 
-    None where it is, or where one of the two is not known.
+    None if it is, or if one of the two is not known.
     """
     model, shape = catalog.models().get(name), configuration and configuration.model
     if model is None or not isinstance(shape, Mapping):
         return None
-    known = ((key, value) for key, value in shape.items() if key in catalog.Model.model_fields)
     differences = ", ".join(
         f"{key} {value}, not {getattr(model, key)}"
-        for key, value in known
-        if value != getattr(model, key)
+        for key, value in shape.items()
+        if key in catalog.Model.model_fields and value != getattr(model, key)
     )
     return Note(NoteCode.MODEL_SHAPE, {"differences": differences}) if differences else None

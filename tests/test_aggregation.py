@@ -1,7 +1,6 @@
 """Windows: which steps a figure is taken over."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from statistics import fmean, median, quantiles
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb import aggregation, metrics
+from perfdb import aggregation
 from perfdb.errors import InputError
 from perfdb.messages import note_text
 
@@ -80,21 +79,6 @@ def test_the_warm_up_is_counted_from_the_first_step_that_there_is(
     assert picked == held("skip_warmup(10)", firsts, lasts)
 
 
-def test_a_window_without_a_whole_line_says_how_long_the_lines_are() -> None:
-    window = aggregation.named("last_n(10)")
-    assert "only 5 of 10 steps; last_n(10) would take the warm-up in" == note_text(
-        window.none_held(5, 5)
-    )
-    expected = "no line of the log, each the mean of 25 steps, is wholly in last_n(10)"
-    assert expected == note_text(window.none_held(50, 25))
-
-
-@pytest.mark.parametrize("name", ["first", "last(3)", "window(3)", "skip_warmup", "last_n(-1)", ""])
-def test_a_window_that_is_none_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(InputError, match="known: last, last_n"):
-        aggregation.named(name)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -126,48 +110,6 @@ def test_any_text_is_a_window_or_is_refused(text: str) -> None:
 COUNTS = st.integers(0, 60)
 
 
-@given(
-    st.one_of(
-        st.builds("skip_warmup({})".format, COUNTS),
-        st.builds("last_n({})".format, st.integers(1, 60)),
-        st.tuples(COUNTS, COUNTS).map(lambda pair: f"window({min(pair)},{max(pair)})"),
-        st.just("last"),
-    ),
-    st.integers(0, 50),
-)
-def test_a_window_picks_steps_that_there_are_in_their_order(name: str, count: int) -> None:
-    steps = np.arange(1, count + 1)
-
-    numbers = steps[aggregation.named(name).pick(steps)].tolist()
-
-    assert sorted(set(numbers)) == numbers
-    assert set(numbers) <= set(range(1, count + 1))
-    assert name == aggregation.named(name).name
-
-
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=60))
-def test_a_summary_lies_within_its_steps(times: list[float]) -> None:
-    """Median, mean and deciles are between the fastest and the slowest step, in order."""
-    found = summary(times)
-    assert found
-    assert (len(times), times[-1]) == (found.num_steps, found.last_s)
-    dust = 1e-9 * max(times)
-    assert min(times) - dust <= found.mean_s <= max(times) + dust
-    if found.p10_s is not None and found.p90_s is not None:
-        ordered = [min(times), found.p10_s, found.median_s, found.p90_s, max(times)]
-        assert all(one <= other + dust for one, other in pairwise(ordered))
-
-
-def test_the_name_of_a_window_gives_the_window_again() -> None:
-    for window in (
-        aggregation.last(),
-        aggregation.last_n(4),
-        aggregation.between(2, 5),
-        aggregation.skip_warmup(3),
-    ):
-        assert window.name == aggregation.named(window.name).name
-
-
 def test_a_summary_by_hand() -> None:
     """1, 2, 3, 4: median and mean 2.5, sample deviation √(5/3), deciles 1.3 and 3.7."""
     found = summary([1.0, 2.0, 3.0, 4.0])
@@ -192,11 +134,6 @@ def test_a_summary_of_means_by_hand() -> None:
     assert 12.7279221 == pytest.approx(found.stdev_s)
 
 
-def test_one_mean_has_no_spread() -> None:
-    found = summary([9.5], [25])
-    assert aggregation.Summary(25, 9.5, 9.5, 9.5, None, None, None, num_means=1) == found
-
-
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.integers(1, 9)), min_size=2, max_size=20))
 def test_a_mean_counts_as_often_as_it_has_steps(pairs: list[tuple[float, int]]) -> None:
     times, spans = zip(*pairs, strict=True)
@@ -217,15 +154,6 @@ def test_one_step_has_no_spread_and_none_has_no_summary() -> None:
     assert one
     assert (None, None, None) == (one.stdev_s, one.p10_s, one.p90_s)
     assert summary([]) is None
-
-
-def test_the_metrics_of_the_nemotron_recipes_worked_example() -> None:
-    """4096 × 256 / 2.693 = 389,371 tokens/s; 29.7 days to 1T tokens; MFU 65.26 %."""
-    per_gpu = metrics.tokens_per_sec_per_gpu(256, 4096, 2.693, 64)
-    assert 389371 == round(per_gpu * 64)
-    assert 29.7 == round(metrics.days_to_train(1e12, per_gpu * 64), 1)
-    achieved = metrics.model_tflops_per_sec_per_gpu(per_gpu, 434.5e12 / 4096)
-    assert 65.26 == round(100 * metrics.mfu(achieved, 989), 2)
 
 
 WINDOWS = st.one_of(

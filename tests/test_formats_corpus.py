@@ -59,11 +59,6 @@ def test_a_file_gives_its_steps_and_how_it_ended(name: str) -> None:
     assert expected == [(len(log.steps), log.outcome) for log in parsed(name)]
 
 
-@pytest.mark.parametrize("name", NO_LOG)
-def test_a_file_that_is_no_log_is_no_formats(name: str) -> None:
-    assert formats.recognized((CORPUS / name).read_bytes(), name) is None
-
-
 def test_the_times_of_a_nemo_log_add_up_to_what_awk_adds_up() -> None:
     (log,) = parsed("nemo2_embedding_ft.log")
     assert pytest.approx(NEMO_SECONDS, abs=1e-6) == sum(r.step_time_s for r in log.steps)
@@ -73,12 +68,6 @@ def test_the_times_of_a_nemo_log_add_up_to_what_awk_adds_up() -> None:
 
 NEMO_SECONDS = 127.0468
 """grep -o 'train_step_timing in s: [0-9.]*' | awk '{s += $4} END {print s}'"""
-
-
-def test_a_table_glued_to_a_step_does_not_hide_it() -> None:
-    (log,) = parsed("cloudai_fixture_nemo_run_1.log")
-    assert [(3, 18), (4, 19)] == [reading[:2] for reading in log.steps]
-    assert [5] == [problem.line for problem in log.problems]
 
 
 def test_a_wrapped_iteration_has_its_rate_and_its_loss() -> None:
@@ -94,25 +83,11 @@ def test_a_wrapped_iteration_has_its_rate_and_its_loss() -> None:
     )
 
 
-def test_iterations_keep_the_throughput_that_was_printed_apart() -> None:
-    (log,) = parsed("cloudai_fixture_megatron_run_0.log")
-    rates = [reading.model_tflops_per_sec_per_gpu for reading in log.steps]
-    assert [490.0, 494.6, 500.6] == rates
-    assert [15.8, 15.639, 15.4485] == [reading.step_time_s for reading in log.steps]
-
-
 def test_an_automodel_step_takes_its_tokens_over_its_rate() -> None:
     (log,) = parsed("automodel_old_training_phi_4_squad_h100.jsonl")
     first = log.steps[0]
     assert pytest.approx(6032 / 1174.8826685154995) == first.step_time_s
     assert (1, 6032, 4.176974296569824) == (first.step, first.tokens, first.loss)
-
-
-def test_golden_values_without_a_time_are_no_steps() -> None:
-    (log,) = parsed("mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json")
-    assert list(range(2, 25, 2)) == [reading.step for reading in log.steps]
-    assert 1.12221 == log.steps[1].step_time_s
-    assert 12.60019 == log.steps[1].loss
 
 
 def test_the_old_golden_values_have_an_average_only() -> None:

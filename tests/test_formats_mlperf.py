@@ -72,66 +72,36 @@ def test_what_is_no_event_is_named_with_its_line_and_the_rest_is_read() -> None:
     ] == [(one.line, one.message) for one in problems]
 
 
-@pytest.mark.parametrize(
-    ("platform", "num_nodes"),
-    [
-        ("1xNVIDIA HGX B200", 1),
-        ("64xDGX-H100", 64),
-        ("8xNVIDIA DGX_H200", 8),
-        ("NVIDIA DGX H100", None),
-        # Boards of another size, or a number of something else than nodes.
-        ("1xXE9640x4H100-SXM5-80GB", None),
-        ("2xNVIDIA GB200 NVL72", None),
-        ("1xNVIDIA HGX H100 (4x H100-SXM-80GB)", None),
-    ],
-)
-def test_a_platform_says_its_nodes_where_the_system_has_one_size_of_them(
-    platform: str, num_nodes: int | None
-) -> None:
-    event = {"key": "submission_platform", "value": platform}
-    [log] = mlperf.FORMAT.parse("log", [f":::MLLOG {json.dumps(event)}\n".encode()])
-    assert num_nodes == log.num_nodes
+LORA = {"submission_benchmark": "llama2_70b_lora"}
+CLOSED = {"submission_division": "closed"}
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "expected"),
+    ("said", "expected"),
     [
-        ("llama31_405b", ("llama3.1-405b", "pretrain")),
-        ("gpt3", ("gpt3", "pretrain")),
-        ("llama2_70b_lora", ("llama2-70b", "lora")),
-        ("bert", ("bert", None)),
+        # Nodes where the system has one size of them: not boards of another, nor anything else.
+        ({"submission_platform": "64xDGX-H100"}, {"num_nodes": 64, "system": "dgx-h100"}),
+        ({"submission_platform": "1xNVIDIA HGX B200"}, {"num_nodes": 1, "system": "dgx-b200"}),
+        ({"submission_platform": "NVIDIA DGX H100"}, {"system": "dgx-h100"}),
+        ({"submission_platform": "1xXE9640x4H100-SXM5-80GB"}, {}),
+        ({"submission_platform": "2xNVIDIA GB200 NVL72"}, {"system": "dgx-gb200"}),
+        # The model and the task by the rules of a benchmark, and the length in the closed division.
+        ({"submission_benchmark": "llama31_405b"}, {"model": "llama3.1-405b", "task": "pretrain"}),
+        ({"submission_benchmark": "bert"}, {"model": "bert"}),
+        (LORA, {"model": "llama2-70b", "task": "lora"}),
+        (LORA | CLOSED, {"model": "llama2-70b", "task": "lora", "sequence_length": 8192}),
+        (LORA | CLOSED | {"max_sequence_length": 4096},
+         {"model": "llama2-70b", "task": "lora", "sequence_length": 4096}),
+        ({"submission_benchmark": "gpt3"} | CLOSED, {"model": "gpt3", "task": "pretrain"}),
     ],
-)
-def test_a_benchmark_is_of_a_model_and_of_the_task_of_its_rules(
-    benchmark: str, expected: tuple[str, str | None]
-) -> None:
-    event = json.dumps({"key": "submission_benchmark", "value": benchmark})
-    [log] = mlperf.FORMAT.parse("log", [f":::MLLOG {event}\n".encode()])
-    assert expected == (log.configuration.model, log.configuration.task)
-
-
-@pytest.mark.parametrize(
-    ("said", "length"),
-    [
-        ({"submission_benchmark": "llama2_70b_lora", "submission_division": "closed"}, 8192),
-        ({"submission_benchmark": "llama2_70b_lora", "submission_division": "open"}, None),
-        ({"submission_benchmark": "llama2_70b_lora"}, None),
-        ({"submission_benchmark": "gpt3", "submission_division": "closed"}, None),
-        (
-            {
-                "submission_benchmark": "llama2_70b_lora",
-                "submission_division": "closed",
-                "max_sequence_length": 4096,
-            },
-            4096,
-        ),
-    ],
-)
-def test_a_sequence_length_that_no_event_says_is_that_of_the_closed_divisions_rules(
-    said: dict[str, object], length: int | None
+)  # fmt: skip
+def test_a_submission_says_what_was_run(
+    said: dict[str, object], expected: dict[str, object]
 ) -> None:
     events = (json.dumps({"key": key, "value": value}) for key, value in said.items())
     text = "".join(f":::MLLOG {event}\n" for event in events)
     [log] = mlperf.FORMAT.parse("log", [text.encode()])
-    assert length == log.configuration.sequence_length
-    assert (length == 8192) == any("benchmark's rules" in note.message for note in log.notes)
+    nodes = {"num_nodes": log.num_nodes} if log.num_nodes else {}
+    assert expected == nodes | log.configuration.model_dump(exclude_unset=True)
+    by_rules = expected.get("sequence_length") == 8192
+    assert by_rules == any("benchmark's rules" in note.message for note in log.notes)

@@ -195,11 +195,6 @@ def test_what_is_among_the_last_steps_is_found_wherever_blocks_end(size: int) ->
     assert ("failed", "ValueError: a bad batch") == (log.outcome, log.error)
 
 
-def test_an_error_far_above_the_last_step_is_of_another_time() -> None:
-    noise = ("x" * 99 + "\n") * 700
-    assert "incomplete" == read(steps(1, 30) + UNCAUGHT + noise + steps(31, 31)).outcome
-
-
 @pytest.mark.parametrize("start", [None, "nemo2"])
 def test_an_error_that_was_gone_on_from_is_not_the_end_of_a_log_without_a_step(
     start: str | None,

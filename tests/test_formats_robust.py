@@ -21,8 +21,10 @@ LINE_LOGS = [path for path in LOGS if path.suffix in (".log", ".jsonl")]
 STEP_LOGS = [
     path
     for path in LINE_LOGS
-    # A step that is wrapped over several lines ends where another rank prints between them.
-    if path.parent.name == "good" and path.name != "wrapped_lines.log"
+    # A step that is wrapped over several lines ends where another rank prints between them, and of
+    # a log that goes on with another attempt only that one is read.
+    if path.parent.name == "good"
+    and path.name not in ("wrapped_lines.log", "goes_on_with_fewer_gpus.log")
 ]
 thorough = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -67,25 +69,6 @@ def test_a_cut_changes_no_step_that_stands_on_a_line_before_it(path: Path) -> No
 
 def _timed(reading: Reading) -> tuple[int, float]:
     return reading.line, reading.step_time_s
-
-
-@pytest.mark.parametrize("path", STEP_LOGS, ids=name_of)
-def test_a_number_that_a_cut_shortens_is_no_step_time(path: Path) -> None:
-    content = path.read_bytes()
-    whole = {reading.step_time_s for reading in _all_attempts(path, content)}
-    for cut in range(0, len(content), 37):
-        log = only(parse(path, [content[:cut]]))
-        assert {reading.step_time_s for reading in log.steps} <= whole
-
-
-def _all_attempts(path: Path, content: bytes) -> list[Reading]:
-    """The readings of every beginning of a log, so that earlier attempts at a step count too."""
-    ends = [place + 1 for place, byte in enumerate(content) if byte in b"\n\r|"]
-    return [
-        reading
-        for end in [*ends, len(content)]
-        for reading in only(parse(path, [content[:end]])).steps
-    ]
 
 
 @pytest.mark.parametrize("path", LOGS, ids=name_of)
@@ -182,16 +165,6 @@ def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
         assert [(2, 1.5, 1.5)] == [(r.step, r.step_time_s, r.loss) for r in log.steps]
 
 
-def test_megabytes_without_a_line_break_are_read_in_bounded_pieces() -> None:
-    blocks = Scan([b"a" * scan.BLOCK_BYTES] * 20, b"b")._blocks()
-    assert max(len(block.text) for block in blocks) <= scan.LONGEST_LINE + scan.BLOCK_BYTES
-
-
-def test_chunks_of_the_size_of_a_block_are_not_copied() -> None:
-    chunks = [bytes([number]) * scan.BLOCK_BYTES for number in range(3)]
-    assert list(map(id, chunks)) == list(map(id, scan._sized(chunks, scan.BLOCK_BYTES)))
-
-
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     lines=st.lists(st.tuples(st.integers(0, 900), st.booleans()), min_size=40, max_size=200),
@@ -241,22 +214,3 @@ def test_thousands_of_unreadable_steps_are_told_in_few_words() -> None:
     log = only(FORMATS["nemo2"].parse("broken.log", [content]))
     assert 21 == len(log.problems)
     assert "broken.log: at least 980 more step lines that cannot be read" == str(log.problems[-1])
-
-
-def test_a_second_step_on_a_line_that_looks_different_is_not_lost() -> None:
-    start = b"Training epoch 0, iteration %d/9 | global_step: %d | "
-    alike = start + b"train_step_timing in s: 1.5 | consumed_samples: 8\n"
-    other = start + b"lr: 1e-06 | train_step_timing in s: 3.5 | consumed_samples: 8\n"
-    padding = b"x" * scan.BLOCK_BYTES + b"\n"
-    glued = (other % (1, 1)).rstrip() + b" " + alike % (2, 2)
-    log = only(FORMATS["nemo2"].parse("a.log", [alike % (0, 0), padding, glued, padding]))
-    expected = [(1, 1, 1.5), (3, 2, 3.5), (3, 3, 1.5)]
-    assert expected == [reading[:3] for reading in log.steps]
-
-
-def test_settings_that_contradict_each_other_are_not_said() -> None:
-    twice = b"seq_length=%d, micro_batch_size=2\n"
-    step = b"Training epoch 0, iteration 0/0 | train_step_timing in s: 1.5\n"
-    log = only(FORMATS["nemo2"].parse("a.log", [twice % 4096 + twice % 8192 + step]))
-    expected = {"framework": "nemo", "micro_batch_size": 2}
-    assert expected == log.configuration.model_dump(exclude_unset=True)

@@ -9,23 +9,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, select
 
-from perfdb import aggregation, flops, measure, validity
-from perfdb.compare.read import known_releases, results_of
+from perfdb import aggregation, measure, validity
 from perfdb.db.rows import MeasuredRun, ResultRow, StepRow, step_rows
-from perfdb.db.session import reading
 from perfdb.db.tables import findings, results, steps
 from perfdb.formats import FORMATS, ParsedLog, Reading, numbers
 from perfdb.formats.columns import Steps
-from perfdb.formats.outcome import Account, ending
+from perfdb.formats.outcome import ending
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
-from perfdb.queries.scope import Scope
 from perfdb.record import Figures, Note, NoteCode, Outcome, PartialCase
 from perfdb.run_record import StepRecord
-from perfdb.verify import verify
-from perfdb.verify.figures import Asked
-from perfdb.verify.recompute import recompute
 from tests import factories
 from tests.trees import rows_of
 
@@ -63,15 +57,6 @@ def measured(
     return measure.of_log(given, of, aggregation.named(window))
 
 
-def test_each_step_keeps_the_rates_that_were_printed_beside_it() -> None:
-    """A rate of 0 is not known."""
-    rows = step_rows(measured(log()).steps)
-    assert [None, None, 400.0, 410.0, 500.0, 420.0] == [
-        row.model_tflops_per_sec_per_gpu for row in rows
-    ]
-    assert [None, None, 800.0, 820.0, 1000.0, 840.0] == [row.tokens_per_sec_per_gpu for row in rows]
-
-
 @pytest.mark.parametrize(
     ("window", "median"),
     [("skip_warmup(2)", 415.0), ("last_n(1)", 420.0), ("window(1,4)", 405.0)],
@@ -102,11 +87,6 @@ def test_peak_memory_is_the_most_that_any_line_says(
     assert expected == (max(step.peak_memory_bytes or 0 for step in found.steps) or None)
     cut = measured(log(steps=readings, outcome=Outcome.INCOMPLETE))
     assert None is cut.result.peak_memory_bytes
-
-
-def test_a_result_without_printed_rates_has_none() -> None:
-    """Of the first two steps nothing is known."""
-    assert {} == measured(log(), "window(1,2)").result.emitted
 
 
 def test_an_average_that_a_log_ends_with_counts_where_it_is_of_the_same_steps() -> None:
@@ -218,55 +198,6 @@ def test_the_rate_of_a_file_of_automodel_is_that_of_its_steps(name: str, rate: f
     assert rate == pytest.approx(result.tokens_per_sec_per_gpu, abs=0.05)
 
 
-def test_a_rate_of_steps_of_many_lengths_is_made_anew_over_other_steps(
-    store: URL, tmp_path: Path
-) -> None:
-    """Steps of 32 × 4096 tokens in 2 s, then of 50,000 and 30,000 in 1 s, on 8 GPUs.
-
-    The audit finds no fault in either rate, nor verify.
-    """
-    tokens = [32 * 4096] * 10 + [50_000, 30_000] * 30
-    lines = [
-        {"step": step, "tps": one / (2 if step < 10 else 1), "num_tokens_per_step": one}
-        for step, one in enumerate(tokens)
-    ]
-    path = tmp_path / "training.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    case = (
-        "model=llama3-8b", "system=dgx-h100", "num_gpus=8", "sequence_length=4096", "task=sft",
-        "global_batch_size=32", "precision=bf16",
-    )  # fmt: skip
-    ingest([path], store, Options(PageContext(release="0.6.0"), logs=LogOptions(case)))
-    said = (results.c.tokens_per_sec_per_gpu, results.c.flops_convention, results.c.notes)
-    question = select(*said, results.c.model_tflops_per_sec_per_gpu.is_not(None)).where(
-        ~results.c.superseded
-    )
-    assert [(5000.0, None, (Note(NoteCode.VARIABLE_LENGTH_STEPS),), False)] == rows_of(
-        store, question
-    )
-    with reading(store) as connection:
-        assert results_of(connection, known_releases(connection)[0])[0].has_note(
-            NoteCode.VARIABLE_LENGTH_STEPS
-        )
-
-    causal, full = flops.CONVENTIONS["causal"], flops.CONVENTIONS["full"]
-    for asked, expected in (
-        (Asked(aggregation.between(1, 10), full), (8192.0, "full", (), True)),
-        (
-            Asked(aggregation.skip_warmup(10), full),
-            (5000.0, "full", (Note(NoteCode.VARIABLE_LENGTH_STEPS),), False),
-        ),
-        (
-            Asked(aggregation.skip_warmup(10), causal),
-            (5000.0, None, (Note(NoteCode.VARIABLE_LENGTH_STEPS),), False),
-        ),
-    ):
-        recompute(store, Scope(), asked)
-        assert [expected] == rows_of(store, question)
-        assert [] == [it for one in verify(store, lambda *_: lambda: None) for it in one.faults]
-        assert [] == rows_of(store, select(findings.c.id).where(findings.c.rule == "throughput"))
-
-
 EVERY_TENTH = tuple(
     Reading(step, step, seconds, tokens_per_sec_per_gpu=rate)
     for step, seconds, rate in ((1, 40.0, 25.0), (10, 10.0, 100.0), (20, 5.0, 200.0))
@@ -371,7 +302,7 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
 ) -> None:
     """A NaN counts anywhere, other tokens in the window; skipped steps do not, if they are few."""
     steps = sorted(readings, key=lambda one: one.step)
-    end = ending(Steps.of(steps), Account(None, done=True))
+    end = ending(Steps.of(steps), done=True)
     both = StepRecord.model_fields.keys() & set(Reading._fields)
     records = [StepRecord(**{field: getattr(one, field) for field in both}) for one in steps]
     window = aggregation.named(name)

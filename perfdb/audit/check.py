@@ -63,18 +63,18 @@ def audit(rows: Iterable[Result], others: Elsewhere | None = None) -> tuple[Find
     usable = [row for row in rows if row.withheld is None]
     of_releases = [ReleaseRows(some, others or {}) for some in releases(usable)]
     return ordered(
-        one for release in of_releases for rule in RULES.values() for one in applied(rule, release)
+        one for release in of_releases for rule in RULES.values() for one in _applied(rule, release)
     )
 
 
-def applied(rule: Rule, release: ReleaseRows) -> list[Finding]:
+def _applied(rule: Rule, release: ReleaseRows) -> list[Finding]:
     """What a rule finds; where its arithmetic fails, in each row by itself, with a finding."""
     try:
         return list(rule.check(release))
     except (ArithmeticError, ValueError) as error:
         if len(release.rows) > 1:
             alone = (replace(release, rows=[row]) for row in release.rows)
-            return [one for each in alone for one in applied(rule, each)]
+            return [one for each in alone for one in _applied(rule, each)]
         failed = Finding(
             **identity(rule.name, release.rows[0]),
             severity=Severity.ERROR,

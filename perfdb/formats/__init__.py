@@ -3,14 +3,13 @@
 To add one: write its module with a `LogFormat` (perfdb.formats.base), add it to the table.
 
 A log of steps is read in one pass: `scan` cuts it into blocks, finds the marker of a step in them,
-and keeps the text around the steps. Lines of `key: value |` are read by the thousand
-(`steplines`, `shapes`), others one by one (`settle.marked`). `settle` keeps each step once, as
-`columns`; `mentions`, `settings` and `precision` read what the run was, `attempts` what changed at
-a restart, `outcome` how it ended. `torchtitan` is an example of the one way, `nemo` of the other.
+and keeps the text around the steps. Lines of `key: value |` are read by the thousand (`steplines`),
+others one by one (`settle.marked`). `settle` keeps each step of the last attempt once, as
+`columns`; `settings` and `precision` read what the run was, `outcome` how it ended. `torchtitan` is
+an example of the one way, `nemo` of the other.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.formats import (
@@ -58,8 +57,7 @@ MANY: Final = 10
 """So many steps of another program nobody quotes in a log."""
 
 
-@dataclass(frozen=True)
-class Likeness:
+class Likeness(NamedTuple):
     """The format that a part of a file looks like, and of how many steps; 1 of a document."""
 
     num_steps: int = 0
@@ -82,12 +80,13 @@ def recognized(head: bytes, name: str) -> LogFormat | None:
 def likest(head: bytes, name: str) -> Likeness:
     """The format of which a file shows most steps, by its first bytes and its name.
 
-    A log may quote steps of another program's: pass more of it where these are not many.
+    A log may quote steps of another program: pass more of it if these are not many.
     """
     best = Likeness()
     for one in FORMATS.values():
-        found = Likeness(one.recognizes(head, name), one)
-        best = found if found.num_steps > best.num_steps else best
+        found = one.recognizes(head, name)
+        if found > best.num_steps:
+            best = Likeness(found, one)
         if best.num_steps >= MANY:
             break
     return best

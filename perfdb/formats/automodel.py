@@ -30,17 +30,9 @@ import numpy as np
 from pydantic import Field
 
 from perfdb.errors import Diagnostic
-from perfdb.formats import settings
+from perfdb.formats import documents, settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.columns import Reading
-from perfdb.formats.documents import (
-    ForeignDocument,
-    checked,
-    has_keys,
-    identity,
-    json_object,
-    texts,
-)
 from perfdb.formats.numbers import (
     NUMBER,
     WHOLE,
@@ -283,7 +275,7 @@ class _Iterations:
         self._memory = max(peak or 0, self._memory or 0) or None
 
 
-class _Summary(ForeignDocument):
+class _Summary(documents.ForeignDocument):
     """The fields of both files; the one of CI has them in three groups."""
 
     world_size: int | None = None
@@ -312,17 +304,18 @@ class _Summary(ForeignDocument):
 
 def _recognizes_summary(head: bytes, name: str) -> int:
     return head.lstrip()[:1] == b"{" and (
-        has_keys(head, "avg_iter_time_seconds") or has_keys(head, "metadata", "config", "results")
+        documents.has_keys(head, "avg_iter_time_seconds")
+        or documents.has_keys(head, "metadata", "config", "results")
     )
 
 
 def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    found = json_object(where, content)
+    found = documents.json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found)
     groups = [found.get(name) for name in ("metadata", "config", "results")]
     inner = {key: one for group in groups if isinstance(group, dict) for key, one in group.items()}
-    summary = checked(where, {**found, **inner}, _Summary)
+    summary = documents.checked(where, {**found, **inner}, _Summary)
     if isinstance(summary, Diagnostic):
         return nothing(summary)
     time = positive(summary.avg_iter_time_seconds)
@@ -330,7 +323,9 @@ def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
     known = {name: one for name, one in {
         "framework": FRAMEWORK, "model": model, "task": "lora" if summary.peft else None,
     }.items() if one}  # fmt: skip
-    configuration = settings.configuration(texts(summary.model_dump(exclude_none=True)), **known)
+    configuration = settings.configuration(
+        documents.texts(summary.model_dump(exclude_none=True)), **known
+    )
     if time is None:
         message = "no step time: the benchmark did not come to its end"
         return nothing(Diagnostic(where, message, field="avg_iter_time_seconds"), configuration)
@@ -339,7 +334,7 @@ def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
     mfu = percent(summary.avg_mfu_percent)
     log = ParsedLog(
         configuration=configuration,
-        identity=identity(found),
+        identity=documents.identity(found),
         emitted=Figures(step_time_s=time, model_tflops_per_sec_per_gpu=rate, mfu=mfu),
         window=f"skip_warmup({summary.warmup_steps or 0})",
         outcome=Outcome.FINISHED,

@@ -219,6 +219,7 @@ class Steps(Sequence[Reading]):
 
 
 def kind_of(name: str) -> type[np.generic]:
+    """The numpy type of a field's values."""
     return _KINDS.get(name, np.float64)
 
 

@@ -8,7 +8,7 @@ too, `llama3_70b_bf16_gbs128_tp4_pp2`, and that of golden values the machine of 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from perfdb import catalog
@@ -19,17 +19,17 @@ from perfdb.record import PartialCase
 _TASKS: Final = {
     "pretrain": "pretrain", "sft": "sft", "finetune": "sft", "lora": "lora", "peft": "lora",
 }  # fmt: skip
-_NAME = re.compile(
+_NAME: Final = re.compile(
     r"(?P<task>pretrain|sft|finetune|lora|peft)_(?P<model>[A-Za-z][\w.\-]*?)_"
     r"(?P<precision>bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)_"
     r"(?:gpus(?P<gpus>\d+)|(?P<nodes>\d+)nodes|(?P<bare>\d+))(?=_|$)(?P<rest>\w*)$"
 )
-_LOG = re.compile(
+_LOG: Final = re.compile(
     r"(?:(?:log-|sbatch_)(?:[\w.\-]*?\.)?)?(?P<name>(?:pretrain|sft|finetune|lora|peft)_.*?)"
     r"\.(?:log|out|err|txt)(?:\.\w+)?"
 )
 """NeMo-Run's `log-ACCOUNT.EXPERIMENT_JOB_RETRY.out` or `sbatch_…`, or an experiment's name."""
-_VARIANT = re.compile(r"_(v\d+)(?=_|$)")
+_VARIANT: Final = re.compile(r"_(v\d+)(?=_|$)")
 _SIZES: Final = {
     "tp": "tensor_parallel",
     "pp": "pipeline_parallel",
@@ -40,7 +40,7 @@ _SIZES: Final = {
     "mbs": "micro_batch_size",
     "gbs": "global_batch_size",
 }
-_SIZE = re.compile(
+_SIZE: Final = re.compile(
     r"(?<![A-Za-z])(etp|[tpcve]p|[mg]bs)[-_=]?(\d+)"
     r"(?=$|[^A-Za-z0-9]|(?:etp|[tpcve]p|[mg]bs)[-_=]?\d)"
 )
@@ -48,14 +48,16 @@ _UNMISTAKABLE: Final = {
     "tensor_parallel", "pipeline_parallel", "micro_batch_size", "global_batch_size",
 }  # fmt: skip
 """What a name says by one word; `ep3` alone may be an epoch."""
-_PRECISION = re.compile(r"(?<![a-z0-9])(bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)(?![a-z0-9])")
-_GOLDEN = re.compile(r"golden_values_(.+)\.json(?:\.\w+)?")
+_PRECISION: Final = re.compile(
+    r"(?<![a-z0-9])(bf16|fp16|nvfp4|fp8(?:_(?:cs|mx|sc|ds))?)(?![a-z0-9])"
+)
+_GOLDEN: Final = re.compile(r"golden_values_(.+)\.json(?:\.\w+)?")
 
 
 def configuration(name: str) -> PartialCase | None:
     """What an experiment's name says; None for a name that is none of these dialects.
 
-    A number of nodes says no number of GPUs; of them only a system can tell.
+    A number of nodes says no number of GPUs; only a system can tell how many a node has.
     """
     found = _NAME.match(name)
     return _stated(found) if found else None
@@ -66,58 +68,10 @@ def of_path(path: str) -> PartialCase | None:
     return next(map(_stated, _experiments(path)), None)
 
 
-def _stated(found: re.Match[str]) -> PartialCase:
-    variant = _VARIANT.search(found["rest"])
-    fields: dict[str, object] = {
-        "task": _TASKS[found["task"]],
-        "model": settings.model(found["model"]),
-        "precision": catalog.precision_of(found["precision"]),
-        "num_gpus": count(found["gpus"] or found["bare"]),
-        "variant": variant[1] if variant else None,
-    }
-    known = {field: value for field, value in fields.items() if value}
-    return PartialCase.model_validate(known | _sizes(found["rest"]) | _system(found["rest"]))
-
-
-def sizes_of_path(path: str) -> PartialCase | None:
-    """Which sizes folders and the file say in names of other kinds, and which precision with them:
-    of two that say the same the inner one; None where none says a size.
-    """
-    stated: dict[str, object] = {}
-    for part in reversed(_parts(path.lower())):
-        stated |= _once(_SIZE.findall(part))
-        if len(precisions := set(_PRECISION.findall(part))) == 1:
-            stated["precision"] = catalog.precision_of(precisions.pop())
-    return PartialCase.model_validate(stated) if stated.keys() & _UNMISTAKABLE else None
-
-
-def _once(found: Sequence[tuple[str, str]]) -> dict[str, object]:
-    """What a name says by the fields; of what it says twice, nothing."""
-    several = Counter(key for key, _ in found)
-    sizes = {key: number for key, number in found if several[key] == 1}
-    return {_SIZES[key]: size for key, number in sizes.items() if (size := count(number))}
-
-
-def golden_values(path: str) -> PartialCase | None:
-    """What the file of Megatron-LM's golden values says by its name, `golden_values_lts_dgx_h100`:
-    the environment and the platform; the system, which is unknown where the catalogue lacks it.
-
-    Source of the names: Megatron-LM, tests/functional_tests/test_cases.
-    """
-    found = _GOLDEN.fullmatch(_parts(path)[0])
-    if not found:
-        return None
-    stated: dict[str, object] = {"framework": "megatron-lm", "variant": found[1]}
-    system = settings.system(re.sub("dgx", "", found[1], flags=re.IGNORECASE))
-    if system or "dgx" in found[1].lower():
-        stated["system"] = system
-    return PartialCase.model_validate(stated)
-
-
 def nodes_of_path(path: str) -> int | None:
-    """The number of nodes by the same name, where it says no number of GPUs."""
-    named = next(_experiments(path), None)
-    return count(named["nodes"]) if named else None
+    """The number of nodes by the same name, if it says no number of GPUs."""
+    found = next(_experiments(path), None)
+    return count(found["nodes"]) if found else None
 
 
 def _experiments(path: str) -> Iterator[re.Match[str]]:
@@ -132,17 +86,52 @@ def _parts(path: str) -> list[str]:
     return re.split(r"[/\\]", path)[::-1]
 
 
-def _sizes(rest: str) -> dict[str, object]:
-    sizes: dict[str, object] = {}
+def _stated(found: re.Match[str]) -> PartialCase:
+    rest = found["rest"]
+    variant, first = _VARIANT.search(rest), rest.strip("_").partition("_")[0]
+    stated: dict[str, object] = {
+        "task": _TASKS[found["task"]],
+        "model": settings.model(found["model"]),
+        "precision": catalog.precision_of(found["precision"]),
+        "num_gpus": count(found["gpus"] or found["bare"]),
+        "variant": variant[1] if variant else None,
+        "system": settings.system(first),
+    }
     for key, field in _SIZES.items():
-        found = re.search(rf"_{key}(None|\d+)(?=_|$)|_(\d+){key}(?=_|$)", rest)
-        if found:
-            printed = found[1] or found[2]
-            sizes |= {field: None} if printed == "None" else {field: count(printed)}
-    return {field: size for field, size in sizes.items() if size or field == "virtual_pipeline"}
+        if size := re.search(rf"_{key}(None|\d+)(?=_|$)|_(\d+){key}(?=_|$)", rest):
+            stated[field] = count(size[1] or size[2])
+    kept = {name: one for name, one in stated.items() if one or name == "virtual_pipeline"}
+    return PartialCase.model_validate(kept)
 
 
-def _system(rest: str) -> dict[str, object]:
-    first = rest.strip("_").partition("_")[0]
-    system = settings.system(first)
-    return {"system": system} if system else {}
+def sizes_of_path(path: str) -> PartialCase | None:
+    """The sizes, and the precision with them, in names of other kinds of folders and the file.
+
+    The innermost name counts. None if none says a size. What a name says twice is left out.
+    """
+    stated: dict[str, object] = {}
+    for part in reversed(_parts(path.lower())):
+        found = _SIZE.findall(part)
+        several = Counter(key for key, _ in found)
+        for key, number in found:
+            if several[key] == 1 and (size := count(number)):
+                stated[_SIZES[key]] = size
+        if len(precisions := set(_PRECISION.findall(part))) == 1:
+            stated["precision"] = catalog.precision_of(precisions.pop())
+    return PartialCase.model_validate(stated) if stated.keys() & _UNMISTAKABLE else None
+
+
+def golden_values(path: str) -> PartialCase | None:
+    """What the file of Megatron-LM's golden values says by its name, `golden_values_lts_dgx_h100`.
+
+    It is the environment and the platform; a system that the catalog lacks is unknown. Source of
+    the names: Megatron-LM, tests/functional_tests/test_cases.
+    """
+    found = _GOLDEN.fullmatch(_parts(path)[0])
+    if not found:
+        return None
+    stated: dict[str, object] = {"framework": "megatron-lm", "variant": found[1]}
+    system = settings.system(re.sub("dgx", "", found[1], flags=re.IGNORECASE))
+    if system or "dgx" in found[1].lower():
+        stated["system"] = system
+    return PartialCase.model_validate(stated)

@@ -20,17 +20,9 @@ from typing import Final
 import numpy as np
 
 from perfdb.errors import Diagnostic
-from perfdb.formats import settings
+from perfdb.formats import documents, settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
 from perfdb.formats.columns import Reading, StepColumn
-from perfdb.formats.documents import (
-    ForeignDocument,
-    has_keys,
-    identity,
-    json_object,
-    texts,
-    yaml_document,
-)
 from perfdb.formats.numbers import count, positive, real, size_bytes
 from perfdb.formats.settle import sampled_note, settle, steps_of, training_log
 from perfdb.record import Figures, Outcome, PartialCase
@@ -50,7 +42,7 @@ _STEP: Final = re.compile(
 _ARGUMENTS: Final = re.compile(rb"(?m)^MODEL_ARGS:[ \t\r]*$")
 
 
-class _Config(ForeignDocument):
+class _Config(documents.ForeignDocument):
     MODEL_ARGS: Mapping[str, object]
     ENV_VARS: Mapping[str, object] = {}
 
@@ -64,7 +56,7 @@ def _recognizes_megatron(head: bytes, name: str) -> int:
     if PurePath(name).suffix != ".json" or _recognizes_bridge(head, name):
         return False
     is_named = "golden" in PurePath(name).name
-    return is_named or has_keys(head, "start_step", "end_step", "step_interval")
+    return is_named or documents.has_keys(head, "start_step", "end_step", "step_interval")
 
 
 def _recognizes_config(head: bytes, name: str) -> int:
@@ -72,7 +64,7 @@ def _recognizes_config(head: bytes, name: str) -> int:
 
 
 def _parse_megatron(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    found = json_object(where, content)
+    found = documents.json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found, _MEGATRON)
     if not found:
@@ -92,7 +84,7 @@ def _parse_megatron(where: str, content: Content) -> tuple[ParsedLog, ...]:
         return (_log_of(where, readings, _MEGATRON, window),)
     if average := positive(found.get(_AVERAGE)):
         figures = Figures(step_time_s=average)
-        log = ParsedLog(_MEGATRON, identity=identity(found), emitted=figures)
+        log = ParsedLog(_MEGATRON, identity=documents.identity(found), emitted=figures)
         return (replace(log, outcome=Outcome.FINISHED),)
     metrics = ", ".join(map(repr, list(found)[:5]))
     message = f"no time of a step: there is no {_TIME!r} with a value, only {metrics}"
@@ -123,7 +115,7 @@ def _series(metric: object) -> dict[int, float]:
 
 
 def _parse_bridge(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    found = json_object(where, content)
+    found = documents.json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found, _BRIDGE)
     results = []
@@ -156,7 +148,7 @@ def _of_numbers(found: Mapping[str, object]) -> Iterator[Reading]:
 
 
 def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    found = yaml_document(where, content, _Config)
+    found = documents.yaml_document(where, content, _Config)
     if isinstance(found, Diagnostic):
         return nothing(found, _MEGATRON)
     _, config = found
@@ -165,7 +157,7 @@ def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
     }
     log = ParsedLog(
         configuration=settings.configuration(arguments, framework="megatron-lm"),
-        environment=texts(config.ENV_VARS),
+        environment=documents.texts(config.ENV_VARS),
         doubts=settings.doubts(arguments),
     )
     return (log,)

@@ -5,7 +5,7 @@ the experiment's name, which says more. Source: NVIDIA/dgxc-benchmarking, cli/ll
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from perfdb import catalog
@@ -18,8 +18,8 @@ from perfdb.record import PartialCase
 
 _FRAMEWORKS: Final = {"megatron_bridge": "megatron-bridge", "nemo2": "nemo"}
 _TASKS: Final = {"pretrain": "pretrain", "finetune": "sft", "sft": "sft", "lora": "lora"}
-_VERSION = re.compile(rb"\b(fw_version[ \t]*:[ \t]+)(\d+(?:\.\d+)*)(?=[\s,}]|$)")
-_GROUPS = (rb"(?m)^job_info:", rb"(?m)^workload_info:", rb"(?m)^model_info:")
+_VERSION: Final = re.compile(rb"\b(fw_version[ \t]*:[ \t]+)(\d+(?:\.\d+)*)(?=[\s,}]|$)")
+_GROUPS: Final = (rb"(?m)^job_info:", rb"(?m)^workload_info:", rb"(?m)^model_info:")
 
 
 class _Workload(ForeignDocument):
@@ -66,19 +66,23 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     if isinstance(found, Diagnostic):
         return nothing(found)
     _, config = found
-    configuration, named = _configuration(config), experiment.of_path(where)
-    if named and named.task == "lora" and config.workload_info.workload_type == "finetune":
+    case, name = _configuration(config), experiment.of_path(where)
+    if name and name.task == "lora" and config.workload_info.workload_type == "finetune":
         # The launcher has no other word for it.
-        configuration = configuration.model_copy(update={"task": "lora"})
-    images = config.container_info.images
-    version = config.workload_info.fw_version
+        case = case.model_copy(update={"task": "lora"})
+    images, version = config.container_info.images, config.workload_info.fw_version
+    message, remedy = (
+        "steps under the profiler take longer",
+        "say which steps count with --window, such as 'window(35,44)'",
+    )
+    profiled = Diagnostic(where, message, "job_config.profile_enabled", remedy=remedy)
     log = ParsedLog(
-        configuration=configuration.completed_by(named) if named else configuration,
+        configuration=case.completed_by(name) if name else case,
         framework_version=str(version) if version is not None else None,
         # pyxis writes # between the registry and the image, where Docker has a slash
         container=images[0].replace("#", "/", 1) if len(images) == 1 else None,
         environment=texts(config.job_config.env_overrides or {}),
-        notes=tuple(_profiled(where, config.job_config)),
+        notes=(profiled,) if config.job_config.profile_enabled else (),
     )
     return (log,)
 
@@ -98,17 +102,11 @@ def job_of_log(name: str) -> str | None:
     return found[1] or found[2] if found else None
 
 
-def _profiled(where: str, job: _Job) -> Iterator[Diagnostic]:
-    if job.profile_enabled:
-        message = "steps under the profiler take longer"
-        remedy = "say which steps count with --window, such as 'window(35,44)'"
-        yield Diagnostic(where, message, "job_config.profile_enabled", remedy=remedy)
-
-
 def _configuration(config: _Config) -> PartialCase:
-    workload, model = config.workload_info, config.model_info
+    """The case of a job. A proxy is smaller than its model, and an override may change it."""
+    workload, model, job = config.workload_info, config.model_info, config.job_config
     size = str(model.model_size) if model.model_size is not None else ""
-    configuration = {
+    stated: dict[str, object] = {
         "framework": _FRAMEWORKS.get(workload.framework, workload.framework),
         "model": settings.model(f"{model.model_name} {size}".strip()),
         "task": _TASKS.get(workload.workload_type or ""),
@@ -116,15 +114,11 @@ def _configuration(config: _Config) -> PartialCase:
         "num_gpus": count(model.scale),
         "precision": catalog.precision_of(model.dtype) if model.dtype else None,
     }
-    known = {name: value for name, value in configuration.items() if value}
-    return PartialCase.model_validate(known | _changed(config.job_config))
-
-
-def _changed(job: _Job) -> dict[str, object]:
-    """That it was not the model that is named: a proxy is smaller, an override may change it."""
-    changed = texts(job.model_overrides or {})
-    options = changed | ({"proxy": True} if job.proxy else {})
-    return {"model": None, "options": options} if options else {}
+    known = {name: value for name, value in stated.items() if value}
+    options = texts(job.model_overrides or {}) | ({"proxy": True} if job.proxy else {})
+    return PartialCase.model_validate(
+        known | ({"model": None, "options": options} if options else {})
+    )
 
 
 FORMAT: Final = LogFormat("llmb_config", _recognizes, _parse)

@@ -19,17 +19,12 @@ from perfdb.record import PartialCase, Scalar
 Settings = Mapping[str, str]
 Setting = tuple[str, Scalar]
 
-_DUMPS: Final = tuple(
-    map(
-        re.compile,
-        (
-            r"arguments ----(?<=---- arguments ----)",
-            r"ConfigContainer\b",
-            r"Final Merged Configuration --",
-            r"Task Configuration --",
-            r"Experiment_details:",
-        ),
-    )
+_DUMPS: Final = (
+    re.compile(r"arguments ----(?<=---- arguments ----)"),
+    re.compile(r"ConfigContainer\b"),
+    re.compile(r"Final Merged Configuration --"),
+    re.compile(r"Task Configuration --"),
+    re.compile(r"Experiment_details:"),
 )
 """What programs print above all of their settings. A pattern that begins with a literal is fast."""
 
@@ -45,14 +40,10 @@ LIMIT: Final = "max_seq_length"
 RAMP: Final = "rampup_batch_size"
 """The batch size that a run begins with, by how much it grows, and over how many samples."""
 
-SHAPE: Final[Mapping[str, str]] = {
-    "num_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "ffn_hidden_size": "ffn_hidden_size",
-    "num_attention_heads": "num_attention_heads",
-    "num_experts": "num_experts",
-    "num_moe_experts": "num_experts",
-}
+_SIZES: Final = (
+    "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts",
+)  # fmt: skip
+SHAPE: Final = {**dict(zip(_SIZES, _SIZES, strict=True)), "num_moe_experts": "num_experts"}
 """The fields of a model in the catalog, by what programs call them."""
 
 OPTIONS: Final = (
@@ -229,7 +220,7 @@ def configuration(settings: Settings, **known: object) -> PartialCase:
     nodes, devices = count(settings.get("num_nodes")), count(settings.get("devices"))
     stated: dict[str, object] = {
         "num_gpus": count(nodes * devices) if nodes and devices else None,
-        "fsdp_enabled": _sharded(settings) or None,
+        "fsdp_enabled": any(_is_true(settings, name) for name in _FSDP),
         "task": "lora" if precision.is_on(settings.get(ADAPTER, "")) else None,
         "precision": precision.of([(n, settings[n]) for n in precision.NAMES if n in settings])[0],
         "options": options(settings),
@@ -289,19 +280,11 @@ def options(settings: Settings) -> dict[str, Scalar]:
     known = {name: _option(name, settings[name]) for name in OPTIONS if name in settings}
     used = {name: value for name, value in known.items() if value is not None}
     on = {*used.items(), *((name, True) for name in _FSDP if _is_true(settings, name))}
-    return {
-        name: value
-        for name, value in used.items()
-        if name not in _ONLY_WITH or _ONLY_WITH[name] & on
-    }
+    return {name: one for name, one in used.items() if _ONLY_WITH.get(name, on) & on}
 
 
 def _is_true(settings: Settings, name: str) -> bool:
     return settings.get(name, "").lower() in _TRUE
-
-
-def _sharded(settings: Settings) -> bool:
-    return any(_is_true(settings, name) for name in _FSDP)
 
 
 def _option(name: str, printed: str) -> Scalar | None:

@@ -25,7 +25,7 @@ from perfdb.site import data, files, pairs, series
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
-from perfdb.site.page import Page, key_of
+from perfdb.site.page import SitePage, key_of
 from perfdb.site.pages import (
     audits,
     catalog,
@@ -40,7 +40,7 @@ from perfdb.site.pages.releases import ReleaseData
 
 LOGGER = logging.getLogger(__name__)
 
-KINDS: Final[Sequence[Callable[[SiteData], Iterable[Page]]]] = (
+KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     releases.pages,
     scaling.pages,
     changes.pages,
@@ -84,7 +84,7 @@ class Site:
         return with_comparisons(found, hostnames=self.options.hostnames)
 
     @cached_property
-    def pages(self) -> dict[str, Page]:
+    def pages(self) -> dict[str, SitePage]:
         """The pages by their names."""
         return {page.name: page for page in all_pages(self.data)}
 
@@ -146,7 +146,7 @@ def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
     )
 
 
-def all_pages(found: SiteData) -> Iterator[Page]:
+def all_pages(found: SiteData) -> Iterator[SitePage]:
     """Every page of the site that is made from the store."""
     for pages in KINDS:
         yield from pages(found)

@@ -1,8 +1,8 @@
 """A page that is made from the store: its document and its blocks.
 
 To write a kind of page, write a module in `pages/` with a function
-`pages(data: SiteData) -> Iterator[Page]` and add it to `KINDS` in `perfdb.site.build`. A page has a
-name (its address), a title, one sentence about it, and a `body`: a `functools.partial` of a
+`pages(data: SiteData) -> Iterator[SitePage]` and add it to `KINDS` in `perfdb.site.build`. A page
+has a name (its address), a title, one sentence about it, and a `body`: a `functools.partial` of a
 function that makes its blocks. All that the function needs must be among the arguments of the
 partial: the page is made again only when these, or the code, change. Blocks are HTML (`Markup`,
 from a template or from `tables`), sections, tabs, code, downloads of a table's results, and links
@@ -10,7 +10,7 @@ to files of runs. Link to other documents with `templates.link` or `templates.to
 know its own address.
 
     def pages(data):
-        yield Page("models/index", "Models", "3 models.", partial(_index, data.results))
+        yield SitePage("models/index", "Models", "3 models.", partial(_index, data.results))
 
     def _index(results):
         return [results_table("Models", results, ON_SYSTEM).html, Section("More", [paragraph("…")])]
@@ -122,7 +122,7 @@ Body = partial[list[Block]]
 
 
 @dataclass(frozen=True)
-class Page:
+class SitePage:
     """A document that is made from the store.
 
     `below` are the pages that the navigation lists below it, `label` is what {ref} calls it;

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from perfdb.record import Finding, Origin, Severity
 from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.data import Audited, Flag, SiteData, SiteResult
-from perfdb.site.page import Block, Code, Page, Section, Tabs
+from perfdb.site.page import Block, Code, Section, SitePage, Tabs
 
 HASH = "0123456789abcdef" * 4
 EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
@@ -111,7 +111,7 @@ def _html(block: Block) -> str:
             return ""
 
 
-def soup(shown: Page | str) -> BeautifulSoup:
+def soup(shown: SitePage | str) -> BeautifulSoup:
     """The elements of a page, or of HTML."""
     return BeautifulSoup(shown if isinstance(shown, str) else html(shown.body()), "html.parser")
 

@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 
 from perfdb.record import Finding, Severity
 from perfdb.site.data import Audited
-from perfdb.site.page import Page
+from perfdb.site.page import SitePage
 from perfdb.site.pages import audits
 from tests.site.samples import EVIL, finding, row, site_data, soup, table, words
 
@@ -19,7 +19,7 @@ def audited(key: str, *found: Finding, **changed: object) -> Audited:
     return Audited(result=row(**changed), anchor=f"result-{key}", findings=found)
 
 
-def pages_of(*known: Audited) -> dict[str, Page]:
+def pages_of(*known: Audited) -> dict[str, SitePage]:
     return {page.name: page for page in audits.pages(site_data([], known))}
 
 

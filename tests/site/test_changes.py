@@ -8,7 +8,7 @@ from sqlalchemy import URL
 from perfdb.record import Figures
 from perfdb.site import data
 from perfdb.site.build import with_comparisons
-from perfdb.site.page import Page
+from perfdb.site.page import SitePage
 from perfdb.site.pages import changes
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 from tests.site.samples import result, site_data, soup, table, words
@@ -17,7 +17,7 @@ Row = tuple[str, dict[str, object], float]
 """A release of NeMo, the work, and tokens/s/GPU."""
 
 
-def pages_of(store: URL, *rows: Row) -> dict[str, Page]:
+def pages_of(store: URL, *rows: Row) -> dict[str, SitePage]:
     """The pages of changes of a store of rows, each of a page of its own."""
     for number, (version, work, tokens) in enumerate(rows):
         one = published(
@@ -30,7 +30,7 @@ def pages_of(store: URL, *rows: Row) -> dict[str, Page]:
     return {page.name: page for page in changes.pages(with_comparisons(data.stored(store)))}
 
 
-def titles(pages: dict[str, Page]) -> dict[str, str]:
+def titles(pages: dict[str, SitePage]) -> dict[str, str]:
     return {name: page.title for name, page in pages.items() if name != "changes/index"}
 
 

@@ -15,7 +15,7 @@ from perfdb.groups import grouped
 from perfdb.pages.base import PageContext
 from perfdb.site import columns, data
 from perfdb.site.build import all_pages, with_comparisons
-from perfdb.site.page import Page, Section, Tabs
+from perfdb.site.page import Section, SitePage, Tabs
 from tests import seeds
 from tests.seeds import SeedRow
 from tests.site.samples import html, soup, table, words
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds besi
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SitePage]:
     """The pages of a site of the published figures alone, by their addresses."""
     url = store_url(str(tmp_path_factory.mktemp("seeds") / "store.sqlite"))
     for name in ("nemo-25.04.md", "automodel.md", "dfm.md"):
@@ -40,7 +40,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     return {page.name: page for page in all_pages(with_comparisons(data.stored(url)))}
 
 
-def printed(page: Page) -> list[list[dict[str, str]]]:
+def printed(page: SitePage) -> list[list[dict[str, str]]]:
     """The tables of a page of a release, without the numbers of notes."""
     tables = []
     for section in page.body():
@@ -71,7 +71,7 @@ def only(titles: list[str], rows: list[dict[str, str]]) -> list[dict[str, str]]:
     ],
 )
 def test_a_seed_is_printed_as_published(
-    read: Callable[[], list[SeedRow]], page: str, count: int, pages: dict[str, Page]
+    read: Callable[[], list[SeedRow]], page: str, count: int, pages: dict[str, SitePage]
 ) -> None:
     """Every table with its rows and its columns in their order, and no other row."""
     found, ours = read(), printed(pages[f"performance/{page}"])
@@ -101,7 +101,9 @@ def test_the_columns_that_dfm_has_not_filled_yet_are_known_in_their_order() -> N
     assert titles == [one.title for one in columns.DFM.columns if one.title in titles]
 
 
-def test_figures_that_are_known_to_be_wrong_are_printed_and_flagged(pages: dict[str, Page]) -> None:
+def test_figures_that_are_known_to_be_wrong_are_printed_and_flagged(
+    pages: dict[str, SitePage],
+) -> None:
     """A global batch of one sample on 256 GPUs is what was published, and an error."""
     rows = [
         row
@@ -112,7 +114,9 @@ def test_figures_that_are_known_to_be_wrong_are_printed_and_flagged(pages: dict[
     assert {("256", "1")} == {tuple(map(words, row.select("td.n")[:2])) for row in rows}
 
 
-def test_a_published_figure_leads_to_its_line_and_what_was_printed(pages: dict[str, Page]) -> None:
+def test_a_published_figure_leads_to_its_line_and_what_was_printed(
+    pages: dict[str, SitePage],
+) -> None:
     link = soup(pages["performance/dfm/main"]).select_one("table.perf a.e")
     assert link is not None
     source, anchor = str(link["href"]).removeprefix("perfdb:").split("#")

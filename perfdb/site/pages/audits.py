@@ -15,7 +15,7 @@ from perfdb.site import addresses, columns
 from perfdb.site.cells import HtmlCell, formatted, known
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, newest_first, release_title
-from perfdb.site.page import Block, Page
+from perfdb.site.page import Block, SitePage
 from perfdb.site.pages.parts import heads, href, link_cell
 from perfdb.site.pages.sources import work_title
 from perfdb.site.tables import plain
@@ -29,19 +29,19 @@ Releases = Mapping[ReleaseName, Sequence[Audited]]
 """The results with findings of each release, the gravest first."""
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """The list of open findings, and a page for each release that has findings."""
     releases = _by_release(data.audited)
     number = units.counted(len(releases), "release")
     found = counts(finding for some in releases.values() for finding in _findings(some))
     about = f"What the audit found in {number}: {found}." if releases else NONE
     below = [addresses.of_audit(*name) for name in releases]
-    yield Page(addresses.AUDIT, "Audit", about, partial(_audit, releases), below=below)
+    yield SitePage(addresses.AUDIT, "Audit", about, partial(_audit, releases), below=below)
     for name, some in releases.items():
         title = f"Audit of {release_title(*name)}"
         results = units.counted(len(some), "result")
         about = f"{title}: {counts(_findings(some))} in {results}."
-        yield Page(addresses.of_audit(*name), title, about, partial(_entries, some))
+        yield SitePage(addresses.of_audit(*name), title, about, partial(_entries, some))
 
 
 def _by_release(audited: Iterable[Audited]) -> Releases:

@@ -19,7 +19,7 @@ from perfdb.site.cells import HtmlCell, gpus, marked
 from perfdb.site.columns import Profile
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, release_title, system_order
-from perfdb.site.page import Block, Page, Section
+from perfdb.site.page import Block, Section, SitePage
 from perfdb.site.pages import best_results, comparisons, parts
 from perfdb.site.pages.parts import heads, link_cell, precision_of, release_of
 from perfdb.site.tables import HtmlHead, Made, plain, table
@@ -58,7 +58,7 @@ class Subject:
 Subjects = tuple[Subject, ...]
 
 
-def model_pages(data: SiteData) -> Iterator[Page]:
+def model_pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each model with results, and their list."""
     scaling: dict[str, list[Link]] = defaultdict(list)
     for one in data.scaling:
@@ -77,7 +77,7 @@ def model_pages(data: SiteData) -> Iterator[Page]:
     yield from _pages(addresses.MODELS, "model", models, _models, bodies)
 
 
-def system_pages(data: SiteData) -> Iterator[Page]:
+def system_pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each system with results, and their list."""
     scaling = grouped(data.scaling, lambda one: one.system)
     systems = []
@@ -108,17 +108,17 @@ def _pages(
     subjects: Sequence[Subject],
     index: Callable[[Subjects], list[Block]],
     bodies: Sequence[partial[list[Block]]],
-) -> Iterator[Page]:
+) -> Iterator[SitePage]:
     """The list of models or of systems, and the page of each."""
     names = page.summary_of_names(subject.title for subject in subjects) or "none yet"
     about = f"{units.counted(len(subjects), kind)} with results: {names}."
     below = [subject.document for subject in subjects]
     body = partial(index, tuple(subjects))
-    yield Page(document, f"{kind.capitalize()}s", about, body, below=below)
+    yield SitePage(document, f"{kind.capitalize()}s", about, body, below=below)
     for one, body in zip(subjects, bodies, strict=True):
         releases = page.summary_of_names(map(release_of, one.results))
         about = f"{one.title}: {page.summary_of_results(one.results)} of {releases}."
-        yield Page(one.document, one.title, about, body)
+        yield SitePage(one.document, one.title, about, body)
 
 
 def _models(models: Subjects) -> list[Block]:

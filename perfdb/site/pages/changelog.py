@@ -16,7 +16,7 @@ from perfdb.site.addresses import CHANGELOG
 from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.grouping import release_title
-from perfdb.site.page import Block, Page, Section, no_data
+from perfdb.site.page import Block, Section, SitePage, no_data
 from perfdb.site.pages.parts import heads, href, label
 from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
 from perfdb.site.tables import plain, table
@@ -112,13 +112,13 @@ def _batch(group: Sequence[ChangelogEvent]) -> ChangelogEvent:
     )
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """The changelog."""
     log = changelog(data.revisions, data.rejections, data.sources)
     number = units.counted(log.total, "event")
     about = f"What was added, corrected, withdrawn and rejected, and when: {number}."
     about = about if log.total else "Nothing has been read yet."
-    yield Page(CHANGELOG, "Changelog of the data", about, partial(_changelog, log))
+    yield SitePage(CHANGELOG, "Changelog of the data", about, partial(_changelog, log))
 
 
 def _changelog(log: Changelog) -> list[Block]:
@@ -206,7 +206,7 @@ def _place(event: ChangelogEvent) -> Markup:
     return link(text, event.document, f"L{event.line}")
 
 
-def withdrawn_pages(data: SiteData) -> Iterator[Page]:
+def withdrawn_pages(data: SiteData) -> Iterator[SitePage]:
     """A page in place of each page of which everything was withdrawn."""
     in_force = [one for one in data.revisions if not one.superseded]
     stating = {one.source for one in in_force}
@@ -225,7 +225,7 @@ def withdrawn_pages(data: SiteData) -> Iterator[Page]:
     for name in sorted(reasons):
         about = f"All of {named[name]} was withdrawn; the changelog of the data has it."
         body = partial(_withdrawn_page, tuple(reasons[name].items()))
-        yield Page(name, f"{named[name]} (withdrawn)", about, body)
+        yield SitePage(name, f"{named[name]} (withdrawn)", about, body)
 
 
 def _withdrawn_page(reasons: Sequence[tuple[str, int]]) -> list[Block]:

@@ -18,7 +18,7 @@ from perfdb.site.cells import HtmlCell
 from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
 from perfdb.site.data import SiteData
 from perfdb.site.grouping import release_title
-from perfdb.site.page import Block, Page, Section, no_data
+from perfdb.site.page import Block, Section, SitePage, no_data
 from perfdb.site.pages.parts import differing, heads, href, label, note
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pairs import ReleasePair, disagreement, tally
@@ -49,7 +49,7 @@ Outcome = tuple[str, str, str, str, tuple[int, ...]]
 """The framework, both releases, the page and the counts of a comparison."""
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each comparison, and their list."""
     below = [pair.document for pair in data.pairs]
     about = f"{WHAT}: {units.counted(len(below), 'comparison')}."
@@ -61,7 +61,7 @@ def pages(data: SiteData) -> Iterator[Page]:
         for framework in sorted(alone, key=titles.framework)
     )
     body = partial(_index, tuple(map(_outcome, data.pairs)), reasons, bool(data.results))
-    yield Page(addresses.CHANGES, "Changes", about, body, below=below)
+    yield SitePage(addresses.CHANGES, "Changes", about, body, below=below)
     rows = {result.result_id: addresses.result_row(result) for result in data.results}
     for pair in data.pairs:
         found = pair.comparison
@@ -69,7 +69,7 @@ def pages(data: SiteData) -> Iterator[Page]:
         shown = {side.shown.result_id for side in (*sides, *found.only_a, *found.only_b)}
         own = {number: rows[number] for number in sorted(shown & rows.keys())}
         body = partial(_changes, pair, own)
-        yield Page(pair.document, pair.title, f"{pair.title}: {_summary(pair)}.", body)
+        yield SitePage(pair.document, pair.title, f"{pair.title}: {_summary(pair)}.", body)
 
 
 def _why_alone(framework: str, releases: Sequence[str]) -> str:

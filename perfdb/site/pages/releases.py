@@ -18,7 +18,7 @@ from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
-from perfdb.site.page import Block, Page, Section, Tab
+from perfdb.site.page import Block, Section, SitePage, Tab
 from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
@@ -97,14 +97,14 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
     return {name: text for name, text in still_open.items() if text}
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release, the list of them, and the archive."""
     releases = of_data(data)
     frameworks = grouped(releases, lambda release: release.framework)
     names = page.summary_of_names(map(titles.framework, frameworks))
     summary = f"{counted(len(releases), 'release')} of {names}"
     about = f"{summary}: the results, open findings and headline figure of each."
-    yield Page(
+    yield SitePage(
         addresses.PERFORMANCE,
         "Performance",
         about if releases else NONE,
@@ -114,7 +114,7 @@ def pages(data: SiteData) -> Iterator[Page]:
     )
     about = f"{summary}: the date, results and containers of each, and which is the newest."
     archive = partial(_archive, frameworks)
-    yield Page(addresses.ARCHIVE, "Archive", about if releases else NONE, archive)
+    yield SitePage(addresses.ARCHIVE, "Archive", about if releases else NONE, archive)
     for one in releases:
         models = counted(len({result.model for result in one.results}), "model")
         parts = grouping.sections(one.results)
@@ -122,7 +122,7 @@ def pages(data: SiteData) -> Iterator[Page]:
         systems = page.summary_of_names(tab.title for tab in tabs)
         about = f"{one.title}: {page.summary_of_results(one.results)} of {models} on {systems}."
         label = addresses.label(one.framework, one.release)
-        yield Page(one.document, one.title, about, partial(_release, one), label=label)
+        yield SitePage(one.document, one.title, about, partial(_release, one), label=label)
 
 
 def _release(release: ReleaseData) -> list[Block]:

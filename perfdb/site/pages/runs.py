@@ -19,7 +19,7 @@ from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
 from perfdb.site.grouping import section_title
-from perfdb.site.page import Block, Code, FileLinks, Page, Section, no_data, offered
+from perfdb.site.page import Block, Code, FileLinks, Section, SitePage, no_data, offered
 from perfdb.site.pages.parts import heads, href, link_cell, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
@@ -33,12 +33,12 @@ PUBLISHED: Final = (
 )
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each run, and their list."""
     results = tuple(page.result for page in latest_first(data.runs))
     number = units.counted(len(results), "run")
     about = f"{number} with the case, the outcome and the figures of each."
-    yield Page(addresses.RUNS, "Runs", about, partial(_index, results, bool(data.results)))
+    yield SitePage(addresses.RUNS, "Runs", about, partial(_index, results, bool(data.results)))
     corrected = corrections(data.revisions)
     for run in _with_others(data):
         result, name = run.result, run.run.run_id
@@ -48,7 +48,7 @@ def pages(data: SiteData) -> Iterator[Page]:
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
         shown = run if data.hostnames else _redacted(run)
         body = partial(_run, shown, corrected.get(result.result_id, ""))
-        yield Page(addresses.of_run(name), name, about, body)
+        yield SitePage(addresses.of_run(name), name, about, body)
 
 
 def latest_first(runs: Iterable[RunData]) -> list[RunData]:
@@ -344,7 +344,7 @@ Texts = tuple[tuple[RunData, ...], ...]
 """The runs of each text of a recipe; the text that was run last comes first."""
 
 
-def recipe_pages(data: SiteData) -> Iterator[Page]:
+def recipe_pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each recipe that runs were made from, and their list."""
     named = grouped(latest_first(data.runs), lambda page: page.run.recipe or "")
     recipes: dict[str, Texts] = {}
@@ -358,11 +358,11 @@ def recipe_pages(data: SiteData) -> Iterator[Page]:
         for name, texts in recipes.items()
     )
     below = [addresses.of_recipe(name) for name in recipes]
-    yield Page(addresses.RECIPES, "Recipes", about, partial(_recipes, lines), below=below)
+    yield SitePage(addresses.RECIPES, "Recipes", about, partial(_recipes, lines), below=below)
     for name, texts in recipes.items():
         runs = units.counted(sum(map(len, texts)), "run")
         about = f"The recipe {name}, to copy and to run again, and {runs} made from it."
-        yield Page(addresses.of_recipe(name), name, about, partial(_recipe, texts))
+        yield SitePage(addresses.of_recipe(name), name, about, partial(_recipe, texts))
 
 
 def _recipes(lines: Sequence[tuple[str, int, int, str]]) -> list[Block]:

@@ -18,7 +18,7 @@ from perfdb.site.charts import ChartLine
 from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
 from perfdb.site.data import Audited, SiteData, SiteResult
 from perfdb.site.grouping import release_title
-from perfdb.site.page import Block, Page, Section, no_data, summary_of_names
+from perfdb.site.page import Block, Section, SitePage, no_data, summary_of_names
 from perfdb.site.pages.best_results import RATES, Rate
 from perfdb.site.pages.comparisons import names
 from perfdb.site.pages.parts import heads, href, label, link_cell, note, rows_left_out
@@ -43,21 +43,21 @@ _DUST: Final = 1e-9
 """What floating-point arithmetic may add."""
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release over the numbers of GPUs of a system, and their list."""
     releases = len({(it.framework, it.release) for it in data.scaling})
     number = units.counted(releases, "release")
     about = f"The same work on more and more GPUs, with its efficiency, in {number}."
     below = [page.document for page in data.scaling]
     body = partial(_index, data.scaling, bool(data.results))
-    yield Page(addresses.SCALING, "Scaling", about, body, below=below)
+    yield SitePage(addresses.SCALING, "Scaling", about, body, below=below)
     for page in data.scaling:
         release = release_title(page.framework, page.release)
         title = f"Scaling of {release} on {page.system_title}"
         models = summary_of_names(one.title for one in page.models)
         about = f"{title}: {models}, with the efficiency at each scale."
         body = partial(_scaling, _with_entries(page, data.audited))
-        yield Page(page.document, title, about, body, has_contents=True)
+        yield SitePage(page.document, title, about, body, has_contents=True)
 
 
 def _with_entries(page: ScalingPage, audited: Iterable[Audited]) -> ScalingPage:

@@ -14,7 +14,7 @@ from perfdb.site.addresses import result_row
 from perfdb.site.cells import flag_mark, gpus, moment
 from perfdb.site.data import Link, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import section_title
-from perfdb.site.page import Block, Page, Section, summary_of_results
+from perfdb.site.page import Block, Section, SitePage, summary_of_results
 from perfdb.site.pages.parts import href, label, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
@@ -24,7 +24,7 @@ Others = tuple[tuple[Link, int], ...] | Link
 """Other states of a page: the earlier ones with their rows, or the newest."""
 
 
-def pages(data: SiteData) -> Iterator[Page]:
+def pages(data: SiteData) -> Iterator[SitePage]:
     """A page for each state of each published page."""
     corrected = corrections(data.revisions)
     shown = {result.result_id for result in data.results}
@@ -49,7 +49,7 @@ def _page(
     rows: Sequence[SiteResult],
     corrected: Mapping[int, str],
     others: Others,
-) -> Page:
+) -> SitePage:
     results = sorted(rows, key=lambda one: one.source_line or 0)
     which = ", an earlier state" if isinstance(others, Link) else ""
     read_at = f", as read on {moment(source.read_at)} UTC" if source.read_at else ""
@@ -58,7 +58,9 @@ def _page(
     numbers = {one.result_id for one in results}
     own = {number: text for number, text in corrected.items() if number in numbers}
     body = partial(_source, source, tuple(results), own, others)
-    return Page(addresses.of_source(source.sha256), title, f"{title}, line by line{read}.", body)
+    return SitePage(
+        addresses.of_source(source.sha256), title, f"{title}, line by line{read}.", body
+    )
 
 
 def _source(
