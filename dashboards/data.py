@@ -11,8 +11,8 @@ from sqlalchemy import URL, Select, make_url
 from dashboards.findings import Findings, by_result
 from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
-from perfdb.compare import Choice, read
-from perfdb.compare.releases import builds
+from perfdb.compare import releases as named_releases
+from perfdb.compare.releases import Choice
 from perfdb.db import tables
 from perfdb.db.session import HEAD, current, is_missing, option, reading, reading_current, store_url
 from perfdb.errors import InputError, StoreError
@@ -53,21 +53,21 @@ def store() -> Store:
 def releases(store: Store) -> tuple[Choice, ...]:
     """The releases that have results."""
     with reading(make_url(store.address)) as connection:
-        return read.known_releases(connection)
+        return named_releases.known_releases(connection)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner="Reading the results …")
 def results_of(store: Store, choice: Choice) -> tuple[Result, ...]:
     """Every result of a release. Frozen, so that people share them without copies."""
     with reading(make_url(store.address)) as connection:
-        return read.results_of(connection, choice)
+        return named_releases.results_of(connection, choice)
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")
 def representative(store: Store) -> pd.DataFrame:
     """One result for each case, release and origin; `build` is as on the pages of the site."""
     found = _query(store, results.representative())
-    place = found["release_id"].map(builds(releases(store)))
+    place = found["release_id"].map(named_releases.builds(releases(store)))
     return found.assign(build=place.fillna(0).astype(int))
 
 

@@ -22,8 +22,8 @@ from perfdb.compare import (
     report,
 )
 from perfdb.compare.match import nearest_text
-from perfdb.compare.output import document
 from perfdb.compare.releases import Choice, KnownRelease, choices
+from perfdb.compare.report import document
 from perfdb.errors import InputError
 from perfdb.record import Note, NoteCode, Origin, Outcome, Result
 from tests.factories import case

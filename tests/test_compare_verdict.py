@@ -21,7 +21,7 @@ from perfdb.compare.noise import (
     spread,
     student_t_95,
 )
-from perfdb.compare.output import document
+from perfdb.compare.report import document
 from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
 from perfdb.record import Note, NoteCode, Origin, Outcome

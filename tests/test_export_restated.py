@@ -21,7 +21,7 @@ from perfdb.export import restated
 from perfdb.export.results import table as plain_table
 from perfdb.flops import CONVENTIONS
 from perfdb.ingest import Options, ingest
-from perfdb.queries.scope import Only, Scope
+from perfdb.queries.scope import Scope
 from perfdb.record import Figures, Outcome, Result
 from tests import factories
 from tests.shell import Shell
@@ -178,7 +178,7 @@ def test_one_system_alone_is_restated_as_with_the_others(pages: URL) -> None:
     """All rows of a release tell what it counts, whichever are asked for."""
     of_all = rows(pages, "causal")
     with reading(pages) as connection:
-        made = restated.table(connection, CAUSAL, Scope(Only(system="dgx-b200")))
+        made = restated.table(connection, CAUSAL, Scope(system="dgx-b200"))
     found = list(csv.DictReader(io.StringIO(csv_format.render(made).decode())))
     assert found
     assert found == [row for row in of_all if row["system"] == "dgx-b200"]

@@ -10,7 +10,7 @@ import yaml
 from sqlalchemy import URL, select
 
 from perfdb.compare import comparison, report
-from perfdb.compare.read import known_releases, results_of
+from perfdb.compare.releases import known_releases, results_of
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, releases, results
 from perfdb.export.results import table

@@ -21,7 +21,7 @@ from perfdb.db.tables import findings, ingest_log, releases, results
 from perfdb.formats import Reading
 from perfdb.formats.columns import Steps
 from perfdb.ingest import Options, ingest
-from perfdb.queries.scope import Only, Scope
+from perfdb.queries.scope import Scope
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.rundir import RunDir, StepsRead, Worker
 from perfdb.verify import figures
@@ -273,7 +273,7 @@ def test_only_what_is_asked_for_is_recomputed(store: URL, tmp_path: Path) -> Non
     assert isinstance(wanted, int)
 
     for scope, name in (
-        (Scope(Only(system="dgx-b200", model="Llama 3 8B")), "b"),
+        (Scope(system="dgx-b200", model="Llama 3 8B"), "b"),
         (Scope(release_ids=(wanted,)), "c"),
     ):
         report = recompute(store, scope, LAST_THREE)

@@ -18,12 +18,12 @@ from sqlalchemy import URL
 
 from perfdb import aggregation
 from perfdb.cli.trend import BLOCKS, MOST_BARS, sparkline
-from perfdb.compare import Level, named, read
-from perfdb.compare.read import known_releases
+from perfdb.compare import Level, named, releases
+from perfdb.compare.releases import known_releases
 from perfdb.compare.trend import Series, follow
 from perfdb.db.session import reading
 from perfdb.errors import InputError
-from perfdb.queries.scope import Only, Scope
+from perfdb.queries.scope import Scope
 from perfdb.record import Case, Figures, Release
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
@@ -81,13 +81,13 @@ class Lab:
     def followed(
         self,
         *words: str,
-        only: Only | None = None,
+        only: Scope | None = None,
         level: Level = Level.WORKLOAD,
         metric: str | None = None,
     ) -> list[Series]:
         """The series that words mean; of Llama 3 8B without a word."""
         with reading(self.store) as connection:
-            found = read.results_of_words(connection, words or ("llama3-8b",), only or Only())
+            found = releases.results_of_words(connection, words or ("llama3-8b",), only or Scope())
             return follow(found, known_releases(connection), level, metric)
 
 
@@ -300,7 +300,7 @@ class TestSeries:
         lab.ran("1", 12.0, other)
 
         def models(*words: str, **only: str) -> list[str]:
-            return [it.shown.model for it in lab.followed(*words, only=Only(**only))]
+            return [it.shown.model for it in lab.followed(*words, only=Scope(**only))]
 
         assert ["llama3-8b"] == models("LLAMA3-8B") == models(ONE.key[:6].upper())
         assert ["llama3-70b"] == models(other.workload_key[:10])
@@ -312,14 +312,14 @@ class TestSeries:
     @pytest.mark.parametrize(
         ("words", "only", "message"),
         [
-            (["llama3-8"], Only(), "of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
-            (["zzz"], Only(), "known models: llama3-70b, llama3-8b; or give the beginning of a k"),
-            (["llama3-8b"], Only(system="dgx-h10"), "--system: no results of 'dgx-h10'; did you"),
-            (["llama3-8b"], Only(system="dgx-b200"), "no results of llama3-8b on dgx-b200; leave"),
+            (["llama3-8"], Scope(), "of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
+            (["zzz"], Scope(), "known models: llama3-70b, llama3-8b; or give the beginning of a k"),
+            (["llama3-8b"], Scope(system="dgx-h10"), "--system: no results of 'dgx-h10'; did you"),
+            (["llama3-8b"], Scope(system="dgx-b200"), "no results of llama3-8b on dgx-b200; leave"),
         ],
     )
     def test_what_matches_nothing_is_refused_with_a_suggestion(
-        self, lab: Lab, trend: Shell, words: Sequence[str], only: Only, message: str
+        self, lab: Lab, trend: Shell, words: Sequence[str], only: Scope, message: str
     ) -> None:
         assert (2, True) == (trend().code, "fill the store with `perfdb ingest`" in trend().stderr)
         with pytest.raises(InputError, match="fill it with `perfdb ingest`"):

@@ -260,7 +260,7 @@ def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
     """The pair that shares most work of each framework's newest two releases that share any.
 
     If there is none, of all releases, those without a stated version as A. None: no two share work.
-    `known` is in the order of `perfdb.compare.read.known_releases`.
+    `known` is in the order of `perfdb.compare.releases.known_releases`.
     """
     released = (choice for choice in known if choice.version is not None)
     newest: list[Pair] = []

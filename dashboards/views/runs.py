@@ -15,7 +15,7 @@ from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.tables import grid, printed
 from perfdb.catalog import titles
 from perfdb.compare import report
-from perfdb.compare.read import of_rows
+from perfdb.compare.releases import of_rows
 from perfdb.messages import NoteText
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome

@@ -135,15 +135,26 @@ def number(text: str) -> Interval | None:
     return within(value, 10 ** -_decimals(found[1]) / 2) if found and 0 < value < inf else None
 
 
+def in_cell(value: float, field: str, cell: str) -> tuple[float, int] | None:
+    """The unit in which a cell prints a figure, and with how many decimals; None if it does not.
+
+    The unit is 0.01 for percent, 0.001 for milliseconds, else 1.
+    """
+    for text in _NUMBER.findall(cell):
+        for scale in _SCALES.get(field, (1,)):
+            if isclose(ungrouped(text) * scale, value):
+                return scale, _decimals(text)
+    return None
+
+
 def half_unit(value: float, field: str, printed: str | None) -> float:
     """Half a unit in the last place of a figure, as its cell prints it.
 
     Where the cell does not print it, by the shortest spelling of the figure.
     """
-    for text in _NUMBER.findall(printed or ""):
-        for scale in _SCALES.get(field, (1,)):
-            if isclose(ungrouped(text) * scale, value):
-                return float(scale * 10 ** -_decimals(text) / 2)
+    if found := in_cell(value, field, printed or ""):
+        scale, decimals = found
+        return float(scale * 10**-decimals / 2)
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
     assert isinstance(exponent, int), f"{value} is not a printed figure"
     return min(10.0**exponent, COARSEST.get(field, 1.0)) / 2

@@ -10,7 +10,7 @@ from perfdb import catalog
 from perfdb.audit import check, report, review
 from perfdb.audit import documents as worked_examples
 from perfdb.cli import gates, options
-from perfdb.compare.read import release_ids
+from perfdb.compare.releases import release_ids
 from perfdb.db.session import DEFAULT_URL, reading_current, store_url
 from perfdb.errors import InputError
 from perfdb.groups import grouped

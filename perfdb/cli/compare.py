@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Comparison, Match, Side, Verdict, marked, match, read, releases, report
-from perfdb.compare.output import document
+from perfdb.compare import Comparison, Match, Side, Verdict, marked, match, releases, report
+from perfdb.compare.report import document
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
-from perfdb.queries.scope import Only
+from perfdb.queries.scope import Scope
 from perfdb.record import Release
 from perfdb.units import figure
 
@@ -42,11 +42,11 @@ def compare(
     """
     db, metric, as_json = only.pop("db"), only.pop("metric"), only.pop("style") == "json"
     judge_all, compared = only.pop("judge_all"), []
-    asked = Only(**only)
+    asked = Scope(**only, release_ids=None)
     with reading_current(store_url(db)) as connection:
         wrong = gates.unaccepted(connection, reviewed, judge_all)
-        for pair in releases.both_named(a, b, read.known_releases(connection), asked.framework):
-            of_a, of_b = (marked(read.results_of(connection, it, asked), wrong) for it in pair)
+        for pair in releases.both_named(a, b, releases.known_releases(connection), asked.framework):
+            of_a, of_b = (marked(releases.results_of(connection, it, asked), wrong) for it in pair)
             compared.append((pair[0].name, pair[1].name, match.comparison(of_a, of_b, metric)))
     for name_a, name_b, found in compared:
         if not found.matched:

@@ -59,12 +59,12 @@ def export_results(
     the same way: also those of pages, where their figures show what the page counted. The note
     says how that is known, or why a row cannot be restated.
     """
-    from perfdb.compare.read import release_ids
+    from perfdb.compare.releases import release_ids
     from perfdb.db.session import reading_current, store_url
     from perfdb.export import FORMATS, results
     from perfdb.export.restated import table as restated
     from perfdb.flops import CONVENTIONS
-    from perfdb.queries.scope import Only, Scope
+    from perfdb.queries.scope import Scope
 
     if style == "pytorch" and (convention or prices):
         option = "--convention" if convention else "--price"
@@ -73,7 +73,7 @@ def export_results(
     known = results.prices(prices)
     url, release = store_url(only.pop("db")), only.pop("release")
     with reading_current(url) as connection:
-        scope = Scope(Only(**only), release_ids(connection, release))
+        scope = Scope(**only, release_ids=release_ids(connection, release))
         table = (
             restated(connection, CONVENTIONS[convention], scope)
             if convention

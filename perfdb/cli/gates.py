@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from perfdb.audit.review import REVIEWED, accepted
 from perfdb.cli.options import NEVER, Command
-from perfdb.compare.read import open_errors
+from perfdb.compare.releases import open_errors
 from perfdb.record import Finding, Severity
 
 acknowledged_option = click.option(

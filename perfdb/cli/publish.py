@@ -10,7 +10,7 @@ from perfdb.audit.review import REVIEWED, accepted
 from perfdb.cli import gates, options
 from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare import named
-from perfdb.compare.read import known_releases
+from perfdb.compare.releases import known_releases
 from perfdb.db.session import reading_current, store_url
 from perfdb.record import Finding, Severity
 from perfdb.site import publish as pages

@@ -4,11 +4,11 @@ import click
 
 from perfdb import aggregation
 from perfdb.cli import options
-from perfdb.compare.read import release_ids
+from perfdb.compare.releases import release_ids
 from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic
 from perfdb.flops import CONVENTIONS
-from perfdb.queries.scope import Only, Scope
+from perfdb.queries.scope import Scope
 from perfdb.units import UNKNOWN, significant
 from perfdb.verify import recompute as recomputing
 from perfdb.verify.figures import Asked
@@ -61,7 +61,7 @@ def recompute(
     )
     url, release = store_url(only.pop("db")), only.pop("release")
     with reading_current(url) as connection:
-        scope = Scope(Only(**only), release_ids(connection, release))
+        scope = Scope(**only, release_ids=release_ids(connection, release))
     act = recomputing.preview if dry_run else recomputing.recompute
     report = act(url, scope, asked)
     if as_json:

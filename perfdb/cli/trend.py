@@ -8,14 +8,14 @@ from statistics import fmean
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Choice, Level, Verdict, marked, read, report
+from perfdb.compare import Choice, Level, Verdict, marked, releases, report
 from perfdb.compare import trend as trending
-from perfdb.compare.output import series as series_document
+from perfdb.compare.report import series as series_document
 from perfdb.compare.sides import figures_of
 from perfdb.compare.trend import Point, Series
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
-from perfdb.queries.scope import Only
+from perfdb.queries.scope import Scope
 from perfdb.record import Result
 from perfdb.units import UNKNOWN, counted, percent
 
@@ -75,10 +75,10 @@ def trend(
     all_, each_case = only.pop("all_"), only.pop("each_case") or gate
     with reading_current(store_url(db)) as connection:
         wrong = gates.unaccepted(connection, reviewed, judge_all)
-        results = marked(read.results_of_words(connection, asked, Only(**only)), wrong)
-        choices = read.known_releases(connection)
-        versions = read.versions(connection, choices)
-    keys = None if each_case else tuple(word.lower() for word in asked if read.is_key(word))
+        results = marked(releases.results_of_words(connection, asked, Scope(**only, release_ids=None)), wrong)
+        choices = releases.known_releases(connection)
+        versions = releases.versions(connection, choices)
+    keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
     found = trending.noted_missing(_followed(results, choices, metric, keys), versions)
     closed = [gate & one.closes(least) for one in found]
     if as_json:

@@ -244,7 +244,7 @@ def follow(
 ) -> list[Series]:
     """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
-    `choices` are the releases in their order (`perfdb.compare.read.known_releases`). At the level
+    `choices` are the releases in their order (`releases.known_releases`). At the level
     of the workload a release has its best configuration. Without `metric` it is
     tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
     """

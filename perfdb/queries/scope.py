@@ -1,6 +1,6 @@
 """Narrows a question to a framework, a system or models, by names that the store knows."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Column, Connection, select
@@ -12,43 +12,26 @@ from perfdb.queries import Rows
 
 
 @dataclass(frozen=True)
-class Only:
-    """The framework, system and model to look at. None: all."""
+class Scope:
+    """The framework, system, model and releases whose results to look at. None: all."""
 
     framework: str | None = None
     system: str | None = None
     model: str | None = None
-
-
-EVERY: Final = Only()
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Which results, by what they are of and by their releases. None: of all releases."""
-
-    only: Only = field(default_factory=Only)
     release_ids: tuple[int, ...] | None = None
 
+    @property
+    def options(self) -> dict[str, str]:
+        """The values of the options of a command that narrow it, such as `--system`."""
+        asked = {name: getattr(self, name) for name in _COLUMNS}
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+EVERY: Final = Scope()
 
 _COLUMNS: Final[dict[str, Column[str]]] = {
     "framework": cases.c.framework, "system": systems.c.name, "model": models.c.name,
 }  # fmt: skip
-
-
-def known(connection: Connection, only: Only) -> Only:
-    """The same with the store's name of the model. Raises InputError for names not in the store."""
-    asked = only if only.model is None else replace(only, model=spelled(only.model))
-    problems = []
-    for name, column in _COLUMNS.items():
-        value = getattr(asked, name)
-        names = [] if value is None else connection.scalars(select(column).distinct()).all()
-        if value is not None and value not in names:
-            remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
-            problems.append(Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy))
-    if problems:
-        raise InputError(problems)
-    return asked
 
 
 def spelled(model: str) -> str:
@@ -56,17 +39,21 @@ def spelled(model: str) -> str:
     return catalog.named_model(model) or model
 
 
-def narrowed(question: Rows, only: Only) -> Rows:
-    """A question about results, narrowed to a framework, system and model."""
-    asked = {name: getattr(only, name) for name in _COLUMNS}
-    return question.where(
-        *(_COLUMNS[name] == value for name, value in asked.items() if value is not None)
-    )
-
-
 def within(connection: Connection, question: Rows, scope: Scope) -> Rows:
-    """A question about results, narrowed to a scope. Raises InputError for unknown names."""
-    asked = narrowed(question, known(connection, scope.only))
+    """A question about results, narrowed to a scope.
+
+    Raises InputError for a framework, system or model that the store does not have.
+    """
+    asked = scope if scope.model is None else replace(scope, model=spelled(scope.model))
+    problems = []
+    for name, value in asked.options.items():
+        names = connection.scalars(select(_COLUMNS[name]).distinct()).all()
+        if value not in names:
+            remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
+            problems.append(Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy))
+    if problems:
+        raise InputError(problems)
+    narrowed = question.where(*(_COLUMNS[name] == it for name, it in asked.options.items()))
     if scope.release_ids is None:
-        return asked
-    return asked.where(results.c.release_id.in_(scope.release_ids))
+        return narrowed
+    return narrowed.where(results.c.release_id.in_(scope.release_ids))

@@ -14,8 +14,7 @@ from perfdb import catalog as catalogue
 from perfdb.audit.report import counts, ordered
 from perfdb.audit.review import Entry, explained
 from perfdb.catalog import names
-from perfdb.compare.read import known_releases
-from perfdb.compare.releases import builds
+from perfdb.compare.releases import builds, known_releases
 from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
 from perfdb.groups import grouped

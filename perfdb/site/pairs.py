@@ -9,7 +9,7 @@ from typing import Final
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Verdict, comparison, marked, report, usable
-from perfdb.compare.read import of_rows
+from perfdb.compare.releases import of_rows
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
 from perfdb.record import Result
