@@ -75,7 +75,9 @@ def trend(
     all_, each_case = only.pop("all_"), only.pop("each_case") or gate
     with reading_current(store_url(db)) as connection:
         wrong = gates.unaccepted(connection, reviewed, judge_all)
-        results = marked(releases.results_of_words(connection, asked, Scope(**only, release_ids=None)), wrong)
+        results = marked(
+            releases.results_of_words(connection, asked, Scope(**only, release_ids=None)), wrong
+        )
         choices = releases.known_releases(connection)
         versions = releases.versions(connection, choices)
     keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))

@@ -21,7 +21,7 @@ from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.site import data, files, pairs, series
+from perfdb.site import data, files
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
@@ -140,8 +140,8 @@ def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
     wrong = [one.result_id for one in found.current if one.has_open_errors]
     return replace(
         found,
-        pairs=tuple(pairs.of_results(map(vars, found.current), wrong)),
-        scaling=tuple(series.groups(found.results)),
+        pairs=tuple(changes.compared(map(vars, found.current), wrong)),
+        scaling=tuple(scaling.groups(found.results)),
         hostnames=hostnames,
     )
 

@@ -29,8 +29,8 @@ from perfdb.text import ESCAPE, decoded
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from perfdb.site.pairs import ReleasePair
-    from perfdb.site.series import ScalingPage
+    from perfdb.site.pages.changes import ReleasePair
+    from perfdb.site.pages.scaling import ScalingPage
 
 Kind = TypeVar("Kind", bound="DataclassInstance")
 StoredRow = dict[str, object]

@@ -1,30 +1,44 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from operator import itemgetter
 from typing import Final
 
 from markupsafe import Markup
 
-from perfdb import units
+from perfdb import catalog, units
 from perfdb.catalog import titles
-from perfdb.compare import Match, Side, Verdict, metric_for, report, usable
+from perfdb.compare import (
+    Comparison,
+    Match,
+    Side,
+    Verdict,
+    comparison,
+    marked,
+    metric_for,
+    report,
+    usable,
+)  # fmt: skip
+from perfdb.compare.releases import of_rows
+from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Result
 from perfdb.site import addresses, charts
-from perfdb.site.cells import HtmlCell
+from perfdb.site.cells import FLOPS, HtmlCell
 from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
 from perfdb.site.data import SiteData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Section, SitePage, no_data
 from perfdb.site.pages.parts import differing, heads, href, label, note
 from perfdb.site.pages.releases import TRIAL
-from perfdb.site.pairs import ReleasePair, disagreement, tally
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import badge, joined, link, paragraph, render, short_hash, to
-from perfdb.versions import is_rolling
+from perfdb.stated import RATE
+from perfdb.versions import is_rolling, version_order
 
 WHAT: Final = "Each release against the newest before it that shares work with it"
 NONE: Final = "The store has no release with a version yet, so that there is nothing to compare."
@@ -47,6 +61,156 @@ Rows = Mapping[int, str]
 """The anchors of the rows of results, by their numbers in the store."""
 Outcome = tuple[str, str, str, str, tuple[int, ...]]
 """The framework, both releases, the page and the counts of a comparison."""
+
+
+MOST_PAIRS: Final = 5
+"""Comparisons of a framework that have a page; `perfdb compare` makes any other."""
+
+Row = Mapping[str, object]
+"""A row of `perfdb.queries.results.current`, with its `build`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasePair:
+    """A release of a framework against the newest before it that shares work.
+
+    `skipped` are those between, each with the reason why it is left out.
+    """
+
+    framework: str
+    before: str
+    after: str
+    comparison: Comparison
+    skipped: tuple[tuple[str, str], ...] = ()
+    is_newest: bool = False
+
+    @property
+    def document(self) -> str:
+        """The name of its page: that of the newest release is the framework's own."""
+        return addresses.of_changes(self.framework, None if self.is_newest else self.after)
+
+    @property
+    def title(self) -> str:
+        """'NeMo Framework: 25.02 → 25.04'."""
+        return f"{titles.framework(self.framework)}: {self.before} → {self.after}"
+
+
+def compared(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
+    """The comparisons of every framework, that of the newest release first.
+
+    `wrong` are the results, by their number, that have errors which nobody has explained.
+    """
+    refused = frozenset(wrong)
+    of_releases = [row for row in rows if row["release"] is not None]
+    stored = grouped(of_releases, lambda row: str(row["framework"]))
+    for framework in sorted(stored, key=titles.framework):
+        releases = grouped(stored[framework], lambda row: str(row["release"]))
+        newest_first = sorted(
+            releases.items(),
+            key=lambda one: version_order(one[0], int(str(one[1][0]["build"]))),
+            reverse=True,
+        )
+        yield from _of_framework(framework, dict(newest_first), refused)
+
+
+def _of_framework(
+    framework: str, releases: Mapping[str, Sequence[Row]], wrong: frozenset[int]
+) -> list[ReleasePair]:
+    """Each release with the newest earlier one that shares work with it, the newest pair first.
+
+    `releases` come the newest first. The newest has its comparison even where it shares work with
+    none, and so has a rolling branch.
+    """
+    work = {name: {row["workload_key"] for row in some} for name, some in releases.items()}
+
+    @cache
+    def read(name: str) -> tuple[Result, ...]:
+        return marked(of_rows(releases[name]), wrong)
+
+    made: list[ReleasePair] = []
+    for after, earlier, is_newest in _candidates(releases):
+        sharing = next((name for name in earlier if work[name] & work[after]), None)
+        is_left_out = len(made) >= MOST_PAIRS or not (sharing or is_newest)
+        if not earlier or (is_left_out and not is_rolling(after)):
+            continue
+        before = sharing or earlier[0]
+        skipped = []
+        for name in earlier[: earlier.index(before)]:
+            ends = (release_title(framework, name), release_title(framework, after))
+            reason = report.why_nothing(*ends, comparison(read(name), read(after)))
+            skipped.append((name, reason))
+        found = ReleasePair(
+            framework=framework,
+            before=before,
+            after=after,
+            comparison=comparison(read(before), read(after)),
+            skipped=tuple(skipped),
+            is_newest=is_newest,
+        )
+        made.append(found)
+    return made
+
+
+def _candidates(
+    releases: Mapping[str, Sequence[Row]],
+) -> Iterator[tuple[str, Sequence[str], bool]]:
+    """Each release, those that it may be compared with, and whether it is the newest.
+
+    A release without a result on a GPU is neither the newest nor what others are compared with,
+    unless there is nothing else. Rolling branches come last: they are no release's predecessor.
+    """
+    on_gpus = [
+        name
+        for name, some in releases.items()
+        if any(catalog.has_gpus(str(row["system"])) for row in some)
+    ]
+    numbered = [name for name in releases if not is_rolling(name)]
+    first = [name for name in numbered if name in on_gpus] or numbered
+    newest = next((name for name in on_gpus or releases if not is_rolling(name)), None)
+    for after in [*first, *(name for name in numbered if name not in first)]:
+        among = first if after in first else numbered
+        yield after, among[among.index(after) + 1 :], after == newest
+    for after in releases:
+        if is_rolling(after):
+            yield after, first if after in on_gpus else numbered, False
+
+
+def tally(pair: ReleasePair) -> Mapping[Verdict, int]:
+    """How many matches have each verdict, in the order of these."""
+    counts = Counter(match.judgement.verdict for match in pair.comparison.matched)
+    return {one: counts[one] for one in Verdict}
+
+
+def not_judged(pair: ReleasePair) -> str:
+    """'4 not judged (open errors)'; empty for none."""
+    count = tally(pair)[Verdict.NOT_JUDGED]
+    return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
+
+
+def tally_text(pair: ReleasePair, by: str = "") -> str:
+    """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
+    judged = {it: count for it, count in tally(pair).items() if it != Verdict.NOT_JUDGED}
+    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
+    compared = f"{sum(judged.values()):,} compared{by}{f': {verdicts}' if verdicts else ''}"
+    return "; ".join(filter(None, (compared, not_judged(pair))))
+
+
+def disagreement(match: Match) -> str | None:
+    """The figures of a match whose TFLOP/s changed by another factor than its tokens/s, if any.
+
+    'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722 → 72,000'. The change must be beyond the rounding
+    of the four. The same work takes the same FLOPs per token, so that both change alike, unless
+    two conventions count them.
+    """
+    a, b = match.a.shown, match.b.shown
+    known = all(usable(side, metric) is not None for side in (a, b) for metric in (RATE, FLOPS))
+    conventions = {a.flops_convention, b.flops_convention} - {None}
+    if not known or len(conventions) > 1 or not gflop_per_token_apart(a, b):
+        return None
+    return ", ".join(
+        f"{name} {report.figure(a, metric)} → {report.figure(b, metric)}"
+        for name, metric in (("tokens/s/GPU", RATE), ("TFLOP/s/GPU", FLOPS))
+    )
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -85,7 +249,7 @@ def _why_alone(framework: str, releases: Sequence[str]) -> str:
 def _outcome(pair: ReleasePair) -> Outcome:
     """How many cases of a comparison are matched, have each verdict, and are on one side only."""
     found = pair.comparison
-    verdicts = tally(pair).counts.values()
+    verdicts = tally(pair).values()
     counts = (len(found.matched), *verdicts, len(found.only_a), len(found.only_b))
     return pair.framework, pair.before, pair.after, pair.document, counts
 
@@ -113,7 +277,7 @@ def _summary(pair: ReleasePair) -> str:
     """How many are faster and slower, or why nothing is compared."""
     found = pair.comparison
     if found.matched:
-        return tally(pair).text()
+        return tally_text(pair)
     before, after = (release_title(pair.framework, name) for name in (pair.before, pair.after))
     return report.why_nothing(before, after, found).removesuffix(".")
 
@@ -139,9 +303,10 @@ def _changes(pair: ReleasePair, rows: Rows) -> list[Block]:
 
 def _matched(pair: ReleasePair, rows: Rows) -> Markup:
     """The changes as bars, where figures disagree, and every match with its verdict."""
-    found = [(one, it) for it in pair.comparison.matched if (one := disagreement(it))]
-    works = report.told_apart([one.work for one, _ in found], [match for _, match in found])
-    texts = [(work, one.text) for work, (one, _) in zip(works, found, strict=True)]
+    found = [(text, it) for it in pair.comparison.matched if (text := disagreement(it))]
+    labels = [report.workload(match.b.shown) for _, match in found]
+    works = report.told_apart(labels, [match for _, match in found])
+    texts = [(work, text) for work, (text, _) in zip(works, found, strict=True)]
     verdict = [
         HtmlHead("Change", numeric=True, falling=True),
         HtmlHead("95\u00a0%\u00a0interval\u00a0of\u00a0B/A", numeric=True),
@@ -196,7 +361,7 @@ def chart(pair: ReleasePair) -> Markup:
     some += " change is" if len(known) == 1 else " changes are"
     unchanged = len(judged) - len(known)
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
-    wrong = tally(pair).not_judged
+    wrong = not_judged(pair)
     below = note(
         f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
         f"{wrong}: no bar." if wrong else "",

@@ -16,11 +16,10 @@ from perfdb.site.data import SiteData, SiteResult
 from perfdb.site.grouping import is_on_gpus, of_newest_releases, release_title
 from perfdb.site.page import no_data
 from perfdb.site.pages import best_results
-from perfdb.site.pages.changes import change_of, signed
+from perfdb.site.pages.changes import ReleasePair, change_of, disagreement, signed, tally_text
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pages.runs import latest_first
-from perfdb.site.pairs import ReleasePair, disagreement, tally
 from perfdb.site.tables import results_table
 from perfdb.site.templates import render
 from perfdb.stated import RATE
@@ -106,11 +105,11 @@ def _changes(pair: ReleasePair) -> Iterator[str]:
     """The outcome of a comparison, disagreeing figures, the largest changes, and the models."""
     found = pair.comparison
     figures = dict.fromkeys(UNITS[match.metric] for match in found.judged)
-    yield tally(pair).text(f" by {' or '.join(figures)}" if figures else "")
-    disagreements = list(filter(None, map(disagreement, found.matched)))
-    for one in disagreements[:1]:
+    yield tally_text(pair, f" by {' or '.join(figures)}" if figures else "")
+    disagreements = [(it, text) for it in found.matched if (text := disagreement(it))]
+    for match, text in disagreements[:1]:
         some = f"{len(disagreements):,} of {len(found.matched):,} matched"
-        yield f"TFLOP/s disagree in {some}: {one.work}: {one.text}"
+        yield f"TFLOP/s disagree in {some}: {report.workload(match.b.shown)}: {text}"
     named = {"best": _largest(found, Verdict.FASTER), "worst": _largest(found, Verdict.SLOWER)}
     known = {name: match for name, match in named.items() if match}
     works = [report.workload(match.b.shown) for match in known.values()]
