@@ -15,8 +15,8 @@ from sqlalchemy import URL
 
 from perfdb import catalog
 from perfdb.audit import check, documents, interval, report
-from perfdb.audit.base import ReleaseRows
 from perfdb.audit.check import RULES, audit
+from perfdb.audit.rules import ReleaseRows
 from perfdb.db.session import reading
 from perfdb.ingest import Options, ingest
 from perfdb.pages.columns import title_by_field

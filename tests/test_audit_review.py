@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from perfdb.audit import review
-from perfdb.audit.base import ReleaseRows
 from perfdb.audit.check import RULES, audit
+from perfdb.audit.rules import ReleaseRows
 from perfdb.errors import InputError
 from perfdb.record import Result
 from tests.test_audit import DATA, ROOT, result

@@ -10,12 +10,11 @@ import zstandard
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from perfdb.db import ingest_log as log
 from perfdb.db import results as writes
 from perfdb.db import tables
-from perfdb.db.ingest_log import Action, LogEntry
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import is_race, reading
+from perfdb.db.sources import Action, LogEntry, log
 from perfdb.db.tables import ingest_log, models, releases, results, run_files, sources, steps
 from perfdb.measure import of_page as published_row
 from perfdb.queries.results import current
@@ -194,7 +193,7 @@ def test_a_rejection_is_noted_once(store: URL) -> None:
     entry = LogEntry("runs/a/run.json", Action.REJECTED, 3, "not JSON")
     for day in range(3):
         with writing(store) as connection:
-            log.add(connection, [entry, entry], factories.STARTED + timedelta(days=day))
+            log(connection, [entry, entry], factories.STARTED + timedelta(days=day))
 
     question = select(ingest_log.c.path, ingest_log.c.action, ingest_log.c.line)
     assert [("runs/a/run.json", "rejected", 3)] == rows_of(store, question)

@@ -7,9 +7,9 @@ from typing import Final
 from sqlalchemy import Connection
 
 from perfdb.audit import rules_flops, rules_layout, rules_peers, rules_throughput
-from perfdb.audit.base import ReleaseRows, Rule, identity, releases
 from perfdb.audit.equations import FIGURES, TOTAL
 from perfdb.audit.report import ordered
+from perfdb.audit.rules import ReleaseRows, Rule, identity, releases
 from perfdb.db.sources import content
 from perfdb.groups import grouped
 from perfdb.queries import results

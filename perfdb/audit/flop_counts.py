@@ -1,6 +1,5 @@
 """GFLOP per token of a row: by its figures, by its peers, and by the formula of its model."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from statistics import median
@@ -96,16 +95,6 @@ def _formula(name: str, sequence_length: int, task: Task, convention: Convention
 def stated(row: Result) -> Convention | None:
     """The convention that a row's page or run states; None where it states none."""
     return flops.CONVENTIONS.get(row.flops_convention or "")
-
-
-def followers(rows: Sequence[Counted]) -> Counter[Convention]:
-    """How many rows of a release each convention explains."""
-    return Counter(one for row, count in rows for one in explaining(row, count))
-
-
-def convention_of(rows: Sequence[Counted]) -> Convention | None:
-    """The convention that explains the most rows of a release; None where none explains any."""
-    return next((one for one, _ in followers(rows).most_common(1)), None)
 
 
 def per_token(row: Result, rows: Sequence[Counted], usual: Convention | None) -> float | None:

@@ -8,9 +8,9 @@ from typing import Final
 
 from perfdb import catalog, fields
 from perfdb.audit import equations, flop_counts
-from perfdb.audit.base import ReleaseRows
 from perfdb.audit.equations import FIGURES, RATES, SPLITS, TOTAL
 from perfdb.audit.interval import Interval, shared
+from perfdb.audit.rules import ReleaseRows
 from perfdb.catalog import titles
 from perfdb.record import Result
 from perfdb.units import percent, significant

@@ -5,11 +5,11 @@ from math import log
 from statistics import median
 
 from perfdb import catalog, flops
-from perfdb.audit import base, equations, flop_counts, repair
-from perfdb.audit.base import ReleaseRows, identity, release_rule, row_rule
+from perfdb.audit import equations, flop_counts, repair, rules
 from perfdb.audit.equations import RATES, TOTAL
 from perfdb.audit.flop_counts import Counted, Work
 from perfdb.audit.interval import Interval, figure, shared, shown
+from perfdb.audit.rules import ReleaseRows, identity, release_rule, row_rule
 from perfdb.catalog import titles
 from perfdb.flops.base import Convention
 from perfdb.groups import grouped
@@ -63,7 +63,7 @@ def _other_count(
     has_rates = is_undecided or row.model_tflops_per_sec_per_gpu
     return Finding(
         **identity("flops_per_token", row),
-        severity=base.severity(factor - 1),
+        severity=rules.severity(factor - 1),
         fields=RATES if has_rates else ("tokens_per_sec_per_gpu", "mfu", "precision"),
         expected=f"{right} GFLOP per token{f', as on {there}' if is_undecided else ''}",
         found=f"{count} GFLOP per token",
@@ -77,13 +77,13 @@ def _apart(row: Result, others: Sequence[Result]) -> tuple[str, str]:
     """How a row and others are named in a sentence: by their systems, else also by their GPUs."""
     if all(other.system != row.system for other in others):
         names = dict.fromkeys(titles.system(other.system) for other in others)
-        return base.name(row), ", ".join(names)
+        return rules.name(row), ", ".join(names)
     named = []
     for system, rows in grouped(others, lambda other: titles.system(other.system)).items():
         least, most = min(one.num_gpus for one in rows), max(one.num_gpus for one in rows)
         named.append(f"{system} with {least:,}{f' to {most:,}' if least < most else ''} GPUs")
     precision = f" in {titles.precision(row.precision)}" if row.precision else ""
-    return f"{base.name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(named)
+    return f"{rules.name(row)} with {row.num_gpus:,} GPUs{precision}", ", ".join(named)
 
 
 def _changes(
@@ -191,13 +191,13 @@ def mfu(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         (
             f", the system's at {titles.precision(name)}"
             for name, one in equations.peaks(row).items()
-            if one.tflops != peak and abs(used / one.tflops - 1) < base.SMALL
+            if one.tflops != peak and abs(used / one.tflops - 1) < rules.SMALL
         ),
         "",
     )
     yield Finding(
         **identity("mfu", row),
-        severity=Severity.INFO if other else base.severity(share / computed - 1),
+        severity=Severity.INFO if other else rules.severity(share / computed - 1),
         fields=("mfu", "model_tflops_per_sec_per_gpu"),
         expected=percent(computed, 2),
         found=percent(share, 2),

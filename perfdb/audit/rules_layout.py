@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from perfdb import catalog, fields
 from perfdb.audit import equations, repair
-from perfdb.audit.base import ReleaseRows, identity, row_rule
 from perfdb.audit.equations import EXTRA_LAYERS, SPLITS, size
+from perfdb.audit.rules import ReleaseRows, identity, row_rule
 from perfdb.record import Finding, Result, Severity
 
 SPLITS_UNEVENLY = "automodel"

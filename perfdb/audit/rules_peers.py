@@ -7,10 +7,10 @@ from operator import itemgetter
 from typing import Final
 
 from perfdb import fields, metrics
-from perfdb.audit import base, equations, flop_counts
-from perfdb.audit.base import ReleaseRows, identity, job, release_rule, row_rule
+from perfdb.audit import equations, flop_counts, rules
 from perfdb.audit.equations import FIGURES, RATES, SPLITS, TOTAL, limit_tflops, peak_tflops
 from perfdb.audit.interval import Interval, figure, shown
+from perfdb.audit.rules import ReleaseRows, identity, job, release_rule, row_rule
 from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.record import Finding, Result, Severity
@@ -36,11 +36,11 @@ def two_pages(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         place += f":{other.source_line}" if other.source_line else ""
         yield Finding(
             **identity("two_pages", row),
-            severity=base.severity(max(differing.values(), key=abs)),
+            severity=rules.severity(max(differing.values(), key=abs)),
             fields=names,
             expected=f"{shown(other, names)} ({place})",
             found=shown(row, names),
-            message=f"two pages print {base.name(row)}: here {shown(row, names)}, in {place} "
+            message=f"two pages print {rules.name(row)}: here {shown(row, names)}, in {place} "
             f"{shown(other, names)}; this one was read last and holds",
             suggestion="mend the page that is wrong and ingest it again",
         )
@@ -99,12 +99,12 @@ def _copies(
 
 def _copy(row: Result, other: Result, far: float) -> Finding:
     if row.system == other.system:
-        names, here = COPIED, f"{base.name(row)} in {titles.precision(row.precision)}"
+        names, here = COPIED, f"{rules.name(row)} in {titles.precision(row.precision)}"
         on, there = "in", titles.precision(other.precision)
         # a job that waits for its network or memory may be as fast in both
         severity = Severity.WARNING
     else:
-        names, here, on, there = FIGURES, base.name(row), "on", titles.system(other.system)
+        names, here, on, there = FIGURES, rules.name(row), "on", titles.system(other.system)
         severity = Severity.ERROR if far >= FAR else Severity.WARNING
     printed = tuple(name for name in names if row.figure(name))
     found = shown(row, printed)
@@ -200,7 +200,7 @@ def faster_precision(release: ReleaseRows) -> Iterator[Finding]:
                 fields=("tokens_per_sec_per_gpu", "precision"),
                 expected=f"{significant(above.value)} or more, as with {higher}",
                 found=significant(below.value),
-                message=f"{base.name(fast)} is slower in {lower} than in {higher}: "
+                message=f"{rules.name(fast)} is slower in {lower} than in {higher}: "
                 f"{significant(below.value)} against {significant(above.value)} on "
                 f"{fast.num_gpus:,} GPUs",
             )
@@ -246,7 +246,7 @@ def _faster(smaller: Rated, larger: Rated, batch: str) -> Finding:
         fields=(RATES[0] if equations.tokens(large) else RATES[1], "num_gpus"),
         expected=f"{significant(below.value)} per GPU at most, as on {small.num_gpus:,} GPUs",
         found=f"{significant(above.value)} per GPU on {large.num_gpus:,} GPUs",
-        message=f"{base.name(large)}: each of {large.num_gpus:,} GPUs is "
+        message=f"{rules.name(large)}: each of {large.num_gpus:,} GPUs is "
         f"{percent(above.value / below.value - 1)} faster than each of {small.num_gpus:,}, at the "
         f"same {batch}{why}",
     )

@@ -6,10 +6,10 @@ from math import inf
 from typing import Final
 
 from perfdb import fields
-from perfdb.audit import base, equations, flop_counts, repair
-from perfdb.audit.base import ReleaseRows, identity, release_rule, row_rule
+from perfdb.audit import equations, flop_counts, repair, rules
 from perfdb.audit.equations import FIGURES, SPLITS, TOTAL
 from perfdb.audit.interval import NUMBER, Interval, exactly, figure, number, ungrouped, within
+from perfdb.audit.rules import ReleaseRows, identity, release_rule, row_rule
 from perfdb.catalog import titles
 from perfdb.messages import note_text
 from perfdb.record import Finding, Result, Severity
@@ -39,7 +39,7 @@ def throughput(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         times = f"{significant(abs(factor - 1) * 100, 2)} % {more}"
     yield Finding(
         **identity("throughput", row),
-        severity=base.severity(factor - 1),
+        severity=rules.severity(factor - 1),
         fields=("tokens_per_sec_per_gpu", "step_time_s", "global_batch_size", "sequence_length",
                 "num_gpus"),
         expected=f"{computed} tokens/s/GPU",
@@ -66,7 +66,7 @@ def total_throughput(row: Result, release: ReleaseRows) -> Iterator[Finding]:
             how = f"{batch} ÷ {row.step_time_s:g} s"
         yield Finding(
             **identity("total_throughput", row),
-            severity=base.severity(total.value / computed.value - 1),
+            severity=rules.severity(total.value / computed.value - 1),
             fields=(TOTAL, field),
             expected=f"{computed} tokens/s",
             found=f"{total} tokens/s",
@@ -93,7 +93,7 @@ def time_to_train(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
         right, found = told_apart(computed.value, printed.value, 4)
         yield Finding(
             **identity("time_to_train", row),
-            severity=base.severity(printed.value / computed.value - 1),
+            severity=rules.severity(printed.value / computed.value - 1),
             fields=(title, TOTAL if row.tokens_per_sec else "tokens_per_sec_per_gpu"),
             expected=str(computed),
             found=str(printed),
@@ -212,7 +212,7 @@ def emitted(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
         unknown = Severity.ERROR if field == "tokens_per_sec_per_gpu" else Severity.WARNING
         yield Finding(
             **identity("emitted", row),
-            severity=Severity.INFO if why or abs(factor - 1) < base.LARGE else unknown,
+            severity=Severity.INFO if why or abs(factor - 1) < rules.LARGE else unknown,
             fields=(field,),
             expected=expected,
             found=found,
@@ -222,7 +222,7 @@ def emitted(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
 
 
 def _near(one: float, other: float) -> bool:
-    return abs(one / other - 1) < base.SMALL
+    return abs(one / other - 1) < rules.SMALL
 
 
 def _rate(field: str, rate: float) -> str:

@@ -10,8 +10,8 @@ from perfdb.audit.report import counts, objects, place, sentence
 from perfdb.audit.review import accepted, explained
 from perfdb.cli import options
 from perfdb.cli.options import print_json, print_table
-from perfdb.db.ingest_log import Action
 from perfdb.db.session import store_url
+from perfdb.db.sources import Action
 from perfdb.errors import Diagnostic, InputError
 from perfdb.ingest import Change
 from perfdb.ingest.options import unknown_model

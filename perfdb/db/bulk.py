@@ -10,7 +10,7 @@ from itertools import islice
 from sqlalchemy import JSON, Connection, Date, Dialect, TableClause
 from sqlalchemy.exc import DBAPIError
 
-from perfdb.db.column_types import Moment, NotesType, NoteType
+from perfdb.db.tables import Moment, NotesType, NoteType
 
 Cells = tuple[object, ...]
 Translation = Callable[[object], object]

@@ -16,9 +16,9 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, or_, s
 
 from perfdb.db import bulk, findings, keys
 from perfdb.db import sources as stored_sources
-from perfdb.db.ingest_log import Action
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.db.session import take_turns
+from perfdb.db.sources import Action
 from perfdb.db.tables import cases, releases, results, runs, sources
 from perfdb.fields import DERIVED
 from perfdb.record import Origin

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, bindparam, delete, func, select, update
 from perfdb.db import bulk, findings, keys
 from perfdb.db import results as stored
 from perfdb.db import sources as files
-from perfdb.db.ingest_log import Action
 from perfdb.db.results import Held, ResultPlace, Revision
 from perfdb.db.rows import MeasuredRun, RunFiles, RunRow
 from perfdb.db.session import take_turns
+from perfdb.db.sources import Action
 from perfdb.db.tables import STEP_COLUMNS, results, run_files, runs, sources, steps
 from perfdb.record import Outcome
 

@@ -1,15 +1,18 @@
-"""The files that figures were read from: their ids, and their bytes as they were."""
+"""The files that figures were read from: their ids, their bytes, and what became of each."""
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from sqlite3 import Connection as SqliteConnection
 
 from sqlalchemy import Connection, func, select, update
 
+from perfdb import __version__
 from perfdb.db import bulk, keys
 from perfdb.db.packing import CHUNK_BYTES, Packed, unpacked, unpacked_pieces
 from perfdb.db.rows import SourceFile
-from perfdb.db.tables import sources
+from perfdb.db.tables import ingest_log, sources
 
 Natural = tuple[str, str, str, int]
 """The SHA-256 of a source, its path, and its parser with its version."""
@@ -108,3 +111,40 @@ def _write(connection: Connection, source_id: int, content: Packed) -> None:
     with driver.blobopen(sources.name, sources.c.content.name, source_id) as blob:
         for chunk in content.compressed():
             blob.write(chunk)
+
+
+class Action(StrEnum):
+    """What became of a source or a result that was read."""
+
+    NEW = "new"
+    REVISED = "revised"
+    UNCHANGED = "unchanged"
+    REJECTED = "rejected"
+    UNATTRIBUTED = "unattributed"
+
+
+RUN_LOGGED_AS = "run "
+"""What precedes the id of a run in the log, in place of a path."""
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """A row of `ingest_log`; `stated_reason` is why a person withdrew it."""
+
+    path: str
+    action: Action
+    line: int | None = None
+    reason: str | None = None
+    stated_reason: str | None = None
+
+
+def log(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> None:
+    """Log what became of sources; a file that stays rejected or unattributed is logged once."""
+    rows: list[bulk.Cells] = []
+    for entry in dict.fromkeys(entries):
+        cells = vars(entry)
+        same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in cells.items()]
+        is_once = entry.action in (Action.REJECTED, Action.UNATTRIBUTED)
+        if not is_once or not connection.scalar(select(ingest_log.c.id).where(*same).limit(1)):
+            rows.append((*cells.values(), when, __version__))
+    bulk.add(connection, ingest_log, (*LogEntry.__annotations__, "at", "perfdb_version"), rows)

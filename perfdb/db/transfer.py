@@ -15,10 +15,9 @@ from sqlalchemy import table as table_of
 from sqlalchemy.exc import DataError, IntegrityError
 
 from perfdb.db import bulk, migrate, session
-from perfdb.db.column_types import NotesType, NoteType
 from perfdb.db.packing import packed
 from perfdb.db.session import is_missing, reading, reading_current, require_current, storing
-from perfdb.db.tables import metadata, sources
+from perfdb.db.tables import NotesType, NoteType, metadata, sources
 from perfdb.errors import StoreError
 
 Watched = Callable[[str, int], Callable[[int], None]]

@@ -10,9 +10,8 @@ from sqlalchemy import Connection
 
 from perfdb import catalog, flops
 from perfdb.audit import check, flop_counts
-from perfdb.audit.base import releases
-from perfdb.audit.equations import reader
 from perfdb.audit.interval import Interval
+from perfdb.audit.rules import ReleaseRows, releases
 from perfdb.export import results
 from perfdb.export.formats import Column, Table
 from perfdb.flops.base import Convention
@@ -51,13 +50,12 @@ def table(connection: Connection, convention: Convention, scope: Scope | None = 
     plain = results.table_of(found)
     added: dict[object, Restated] = {}
     for rows in releases(check.stored(connection)[0]):
-        counted = flop_counts.counted(rows, reader(rows))
-        usual = flop_counts.convention_of(counted)
-        counts = {row.result_id: count for row, count in counted}
+        release = ReleaseRows(rows)
+        counts = {row.result_id: count for row, count in release.counted}
         for row in rows:
             known, note = flops.CONVENTIONS.get(row.flops_convention or ""), None
             if known is None:
-                known, note = _identified(row, counts.get(row.result_id), usual)
+                known, note = _identified(row, counts.get(row.result_id), release.usual)
             added[row.result_id] = restate(row, known, convention, note)
     restated = (
         (*cells, *added[row["result_id"]]) for row, cells in zip(found, plain.rows, strict=True)

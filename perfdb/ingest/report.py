@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, Engine
 
 from perfdb.db import keys
-from perfdb.db.ingest_log import Action
+from perfdb.db.sources import Action
 from perfdb.db.tables import results, runs
 from perfdb.errors import Diagnostic
 from perfdb.groups import grouped

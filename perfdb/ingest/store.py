@@ -16,11 +16,11 @@ from typing import Final
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DataError
 
-from perfdb.db import ingest_log, keys, packing, pages, results, runs
+from perfdb.db import keys, packing, pages, results, runs
 from perfdb.db import sources as files
-from perfdb.db.ingest_log import Action, LogEntry
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import retried, take_turns
+from perfdb.db.sources import Action, LogEntry
 from perfdb.db.tables import runs as run_rows
 from perfdb.db.tables import sources
 from perfdb.errors import Diagnostic
@@ -114,7 +114,7 @@ def _in_one_transaction(engine: Engine, group: Sequence[Read]) -> Sequence[Store
             done = [_put_unattributed(connection, first, when)]
         else:
             done = [Stored(first, problems=first.problems)]
-        ingest_log.add(connection, [entry for one in done for entry in _log_entries(one)], when)
+        files.log(connection, [entry for one in done for entry in _log_entries(one)], when)
         return done
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from sqlalchemy import URL, Connection, Engine
 
-from perfdb.db import ingest_log, runs
 from perfdb.db import pages as stored
-from perfdb.db.ingest_log import RUN_LOGGED_AS, Action, LogEntry
+from perfdb.db import runs
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import reading_current, retried, storing
+from perfdb.db.sources import RUN_LOGGED_AS, Action, LogEntry, log
 from perfdb.errors import ArchiveError, Diagnostic, InputError
 from perfdb.ingest.find import name_fault, printable
 from perfdb.ingest.pipeline import audited
@@ -161,5 +161,5 @@ def _logged(
             LogEntry(f"{RUN_LOGGED_AS}{run_id}", Action.REVISED, None, what, stated_reason)
             for run_id in sorted(run_ids)
         ]
-        ingest_log.add(connection, entries, when)
+        log(connection, entries, when)
         return run_ids

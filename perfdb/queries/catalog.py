@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from perfdb.db import tables
-from perfdb.db.ingest_log import Action
+from perfdb.db.sources import Action
 from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources
 from perfdb.queries import Rows
 from perfdb.record import LAST_VERIFIED, Origin

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
 
-from perfdb.db.ingest_log import RUN_LOGGED_AS, Action
+from perfdb.db.sources import RUN_LOGGED_AS, Action
 from perfdb.db.tables import (
     cases,
     findings,

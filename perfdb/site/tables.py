@@ -130,22 +130,12 @@ def table(
     notes: Sequence[Sequence[str]] = (),
 ) -> Markup:
     """A table of columns, with the anchors and the footnotes of its rows."""
-    return of_columns(label, made, ids, notes).html
-
-
-def of_columns(
-    label: str,
-    made: Iterable[Made],
-    ids: Sequence[str] = (),
-    notes: Sequence[Sequence[str]] = (),
-) -> HtmlTable:
-    """A table of columns, before it is HTML."""
     heads, columns = zip(*made, strict=True)
     rows = [
         HtmlRow(row, ids[place] if ids else "", notes[place] if notes else ())
         for place, row in enumerate(zip(*columns, strict=True))
     ]
-    return HtmlTable(label, heads, rows)
+    return HtmlTable(label, heads, rows).html
 
 
 def described(columns: Iterable[ShownColumn], results: Sequence[SiteResult]) -> Iterator[Made]:

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 
 from sqlalchemy import URL, Connection, Engine
 
-from perfdb.db import ingest_log
 from perfdb.db import results as stored_results
-from perfdb.db.ingest_log import Action, LogEntry
 from perfdb.db.results import Revision
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import reading_current, retried, storing
+from perfdb.db.sources import Action, LogEntry, log
 from perfdb.db.tables import results
 from perfdb.ingest.pipeline import audit_release
 from perfdb.jsonfile import content_hash
@@ -84,7 +83,7 @@ def _in_one_transaction(engine: Engine, scope: Scope, asked: Asked) -> Recompute
             convention = f", convention {asked.convention.name}" if asked.convention else ""
             reason = f"{len(report.changed)} revised{window}{convention}"
             entry = LogEntry(LOGGED_AS, Action.REVISED, reason=reason)
-            ingest_log.add(connection, [entry], when)
+            log(connection, [entry], when)
         for release_id in sorted({change.stored.release_id for change in report.changed}):
             audit_release(connection, release_id)
         return report

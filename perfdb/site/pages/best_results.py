@@ -44,7 +44,6 @@ HISTORY_DETAILS: Final = ("model qualifiers", "global batch size", "sequence len
 """The parts that the label of a line always has, and those it has where the lines differ."""
 
 _NODES: Final = re.compile(r"\d+[- ]nodes?")
-precision_of = parts.precision_of
 
 
 def best_of_each(

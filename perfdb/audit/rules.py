@@ -40,7 +40,7 @@ class ReleaseRows:
     @cached_property
     def followers(self) -> Counter[Convention]:
         """How many rows each convention explains."""
-        return flop_counts.followers(self.counted)
+        return Counter(one for row in self.counted for one in flop_counts.explaining(*row))
 
     @property
     def usual(self) -> Convention | None:
