@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb.compare import Side, Verdict, comparison, report
-from perfdb.compare.noise import (
+from perfdb.compare.report import document
+from perfdb.compare.verdict import (
     RUN_TO_RUN,
     Spread,
     half_interval,
     half_of_one_more,
+    judge,
     of_runs,
     spread,
     student_t_95,
 )
-from perfdb.compare.report import document
-from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.stated import RATE
