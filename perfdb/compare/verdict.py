@@ -1,4 +1,4 @@
-"""Faster, slower, failed, same, unknown, not judged: the one rule, and how far figures may be off."""
+"""Faster, slower, failed, same, unknown, not judged: the one rule, and the noise of figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -26,16 +26,7 @@ from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.page import SitePage, key_of
-from perfdb.site.pages import (
-    audits,
-    catalog,
-    changelog,
-    changes,
-    releases,
-    runs,
-    scaling,
-    sources,
-)
+from perfdb.site.pages import audits, catalog, changelog, changes, releases, runs, scaling, sources
 from perfdb.site.pages.releases import ReleaseData
 
 LOGGER = logging.getLogger(__name__)

@@ -26,19 +26,7 @@ from perfdb.site.data import SiteResult
 from perfdb.site.downloads import FORMAT_TITLES, write_download
 from perfdb.site.files import DOWNLOADS, EVERYTHING, PUBLISHED
 from perfdb.site.grouping import Grouping, by_name, release_title, section_title, sections
-from perfdb.site.page import (
-    AllDownloads,
-    Block,
-    Code,
-    Download,
-    FileLinks,
-    IndexEntry,
-    Section,
-    StructuredBlock,
-    Tab,
-    Tabs,
-    offered,
-)
+from perfdb.site.page import Block, Section, Tab, Tabs
 from perfdb.site.pages import home, releases
 from perfdb.site.templates import FILE_SCHEME, KEYS, made_html, paragraph, render_text
 
@@ -66,21 +54,21 @@ class SiteDirective(SphinxDirective):
             if block
         ]
 
-    def _node(self, block: StructuredBlock) -> nodes.Node:
+    def _node(self, block: page.StructuredBlock) -> nodes.Node:
         match block:
             case Section(title, blocks):
                 node: nodes.Node = self._section(title, blocks)
             case Tabs(group, tabs):
                 node = self._tab_set(tabs, group)
-            case Download(results):
+            case page.Download(results):
                 node = self._download(block.name, results)
-            case Code(text, language):
+            case page.Code(text, language):
                 node = nodes.literal_block(text, text, language=language, force=True)
-            case FileLinks():
+            case page.FileLinks():
                 node = self._files(block)
-            case IndexEntry(words):
+            case page.IndexEntry(words):
                 node = addnodes.index(entries=[("single", words, "", "main", None)])
-            case AllDownloads():
+            case page.AllDownloads():
                 node = self.all_downloads()
         return node
 
@@ -114,7 +102,7 @@ class SiteDirective(SphinxDirective):
             tab_set += item
         return tab_set
 
-    def _files(self, block: FileLinks) -> nodes.Node:
+    def _files(self, block: page.FileLinks) -> nodes.Node:
         """Files of a run to download: one in a sentence, or a list with their sizes."""
         layout = self.site.layout
         links = [
@@ -251,7 +239,7 @@ class DeclaredDirective(SiteDirective):
         for row in map(result_row, results):
             seen[row] += 1
             ids.append(row if seen[row] == 1 else f"{row}-{seen[row]}")
-        return offered(f"{label} results", results, profile, ids)
+        return page.offered(f"{label} results", results, profile, ids)
 
     def _problems(self) -> list[str]:
         """Everything that is wrong with the options."""

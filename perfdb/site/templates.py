@@ -82,15 +82,6 @@ def facts(label: str, items: Iterable[tuple[str, str]]) -> Markup:
     return render("facts", label=label, items=items)
 
 
-def terms(items: Iterable[tuple[str, str]]) -> Markup:
-    """Names and what each is, as a list of terms."""
-    return render_text(
-        "<dl>{% for name, text in items %}<dt>{{ name }}</dt>\n<dd>{{ text }}</dd>\n"
-        "{% endfor %}</dl>",
-        items=items,
-    )
-
-
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -11,18 +11,9 @@ from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
-from perfdb.compare import (
-    Comparison,
-    Match,
-    Side,
-    Verdict,
-    comparison,
-    marked,
-    metric_for,
-    report,
-    usable,
-)  # fmt: skip
+from perfdb.compare import Comparison, Match, Side, Verdict, comparison, marked, metric_for, report
 from perfdb.compare.releases import of_rows
+from perfdb.compare.sides import usable
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS

@@ -24,15 +24,7 @@ from perfdb.site.grouping import newest_first, release_title, section_title, sys
 from perfdb.site.page import Block, Section, SitePage, no_data, summary_of_names
 from perfdb.site.pages.best_results import RATES, Rate, best_of_each, qualifiers
 from perfdb.site.pages.comparisons import names
-from perfdb.site.pages.parts import (
-    heads,
-    href,
-    label,
-    link_cell,
-    note,
-    precision_of,
-    rows_left_out,
-)  # fmt: skip
+from perfdb.site.pages.parts import heads, href, label, link_cell, note, precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
 from perfdb.site.templates import joined, paragraph, render, short_hash, to
 from perfdb.stated import RATE, figure
