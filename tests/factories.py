@@ -22,6 +22,8 @@ from perfdb.run_record import Environment, RecipeRef, RunRecord, StepRecord, Wor
 from perfdb.rundir import RunDir
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
+"""A name full of markup."""
 NO_SUCH_PROCESS = 2**22 + 1
 """Above the most that Linux numbers a process with."""
 
@@ -195,24 +197,16 @@ def published(line: int = 7, **changed: object) -> PublishedResult:
     return PublishedResult.model_validate({"printed": printed} | known)
 
 
-def finding(result_id: int, **changed: object) -> Finding:
-    """What an audit reports of a result, by its id in the store."""
+def finding(severity: Severity = Severity.ERROR, **changed: object) -> Finding:
+    """What an audit reports: a row's GBS and MBS are swapped; with these fields changed."""
     fields: dict[str, object] = {
-        "rule": "mfu",
-        "severity": Severity.INFO,
-        "fields": ("mfu",),
-        "expected": None,
-        "found": None,
-        "message": "is too high",
-        "suggestion": None,
-        "model": None,
-        "system": None,
-        "release": None,
-        "source": None,
-        "source_line": None,
-        "framework": None,
-        "result_id": result_id,
-    }
+        "rule": "micro_batch", "severity": severity,
+        "fields": ("global_batch_size", "micro_batch_size"), "expected": "GBS 64, MBS 1",
+        "found": "GBS 1, MBS 64", "message": "a global batch of 1 cannot hold micro-batches of 64",
+        "suggestion": "swap them: GBS 64, MBS 1", "model": "llama3-70b", "system": "dgx-h100",
+        "release": "25.04", "source": "data/published/nemo.md", "source_line": 74,
+        "framework": "nemo",
+    }  # fmt: skip
     return Finding.model_validate(fields | changed)
 
 

@@ -49,22 +49,19 @@ class TestOutcomes:
     @pytest.mark.parametrize(
         ("outcome", "said"),
         [
-            (Outcome.FAILED, "failed: error"),
-            (Outcome.OUT_OF_MEMORY, "failed: out of memory"),
-            (Outcome.NAN_LOSS, "failed: NaN loss"),
-            (Outcome.NAN_GRAD_NORM, "failed: NaN gradient norm"),
-            (Outcome.TIMED_OUT, "failed: timed out"),
-            (Outcome.INTERRUPTED, "failed: interrupted"),
-            (Outcome.INCOMPLETE, "failed: incomplete"),
-            (Outcome.NO_DATA, "failed: no figures"),
+            (Outcome.FAILED, "error"), (Outcome.OUT_OF_MEMORY, "out of memory"),
+            (Outcome.NAN_LOSS, "NaN loss"), (Outcome.NAN_GRAD_NORM, "NaN gradient norm"),
+            (Outcome.TIMED_OUT, "timed out"), (Outcome.INTERRUPTED, "interrupted"),
+            (Outcome.INCOMPLETE, "incomplete"), (Outcome.NO_DATA, "no figures"),
         ],
-    )
+    )  # fmt: skip
     def test_what_finished_in_a_and_not_in_b_is_failed_with_how_it_ended(self, outcome, said):
         """Also where the audit finds an error in the figure of A."""
         failed = at(4.0, outcome=outcome, withheld="why")
         found = comparison([at(4.0)], [failed])
         (match,) = found.matched
-        assert (said, True) == (report.verdict(match.judgement, match.metric), found.missing)
+        verdict = report.verdict(match.judgement, match.metric)
+        assert (f"failed: {said}", True) == (verdict, found.missing)
         assert "A: measured; B: measured, why" == report.remark(match)
         wrong = only_match(at(4.0, has_open_errors=True), failed)
         assert Verdict.FAILED == wrong.judgement.verdict
@@ -83,12 +80,12 @@ class TestOutcomes:
         (match,) = comparison([at(4.0)], [failed, at(4.0)]).matched
         assert Verdict.SAME == match.judgement.verdict
 
-    @pytest.mark.parametrize("impossible", [0.0, -1.0, float("nan"), float("inf")])
-    def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self, impossible):
-        a, b = at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible)
-        assert Verdict.SAME == only_match(a, b).judgement.verdict  # by the TFLOP/s
-        asked = only_match(a, b, RATE).judgement
-        assert (None, Verdict.UNKNOWN) == (asked.ratio, asked.verdict)
+    def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self):
+        for impossible in (0.0, -1.0, float("nan"), float("inf")):
+            a, b = at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible)
+            assert Verdict.SAME == only_match(a, b).judgement.verdict  # by the TFLOP/s
+            asked = only_match(a, b, RATE).judgement
+            assert (None, Verdict.UNKNOWN) == (asked.ratio, asked.verdict)
 
     @pytest.mark.parametrize(
         ("a", "b", "metric", "said"),
@@ -111,9 +108,8 @@ class TestOutcomes:
 
 
 class TestPublished:
-    @pytest.mark.parametrize(
-        ("one", "other", "verdict"),
-        [
+    def test_figures_differ_beyond_the_rounding_of_their_digits(self):
+        for one, other, verdict in (
             ("9300", "9301", Verdict.SAME),  # each may be off by half a token
             ("9300", "9302", Verdict.FASTER),
             ("9300", "9298", Verdict.SLOWER),
@@ -122,12 +118,10 @@ class TestPublished:
             ("1.000", "1.002", Verdict.FASTER),  # zeros at the end are digits
             ("1.000", "1.001", Verdict.SAME),
             ("1", "0.9", Verdict.SAME),
-        ],
-    )
-    def test_figures_differ_beyond_the_rounding_of_their_digits(self, one, other, verdict):
-        a, b = (Side((printed(float(text), printed={RATE: text}),)) for text in (one, other))
-        judged = judge(a, b, RATE)
-        assert (None, None, verdict) == (judged.low, judged.high, judged.verdict)
+        ):
+            a, b = (Side((printed(float(text), printed={RATE: text}),)) for text in (one, other))
+            judged = judge(a, b, RATE)
+            assert (None, None, verdict) == (judged.low, judged.high, judged.verdict)
 
     def test_results_of_several_files_have_the_interval_of_repeats(self):
         a, b = (
@@ -358,17 +352,12 @@ class TestUneven:
 
 
 class TestQuantiles:
-    @pytest.mark.parametrize(
-        ("freedom", "value"),
-        [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (1e9, 2.228), (1.99995, 4.303),
-         (0.9999999, 12.706)],
-    )  # fmt: skip
-    def test_whole_degrees_are_those_of_the_table(self, freedom, value):
-        assert value == pytest.approx(student_t_95(freedom), 1e-3)
-
-    @pytest.mark.parametrize(("freedom", "value"), [(2.5, 3.5747), (3.5, 2.9401), (7.5, 2.333)])
-    def test_between_two_of_them_it_is_close_and_not_below(self, freedom, value):
-        assert value <= student_t_95(freedom) <= value * 1.03
+    def test_degrees_are_those_of_the_table_and_between_them_close_and_not_below(self):
+        for freedom, value in ((1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (1e9, 2.228),
+                               (1.99995, 4.303), (0.9999999, 12.706)):  # fmt: skip
+            assert value == pytest.approx(student_t_95(freedom), 1e-3)
+        for freedom, value in ((2.5, 3.5747), (3.5, 2.9401), (7.5, 2.333)):
+            assert value <= student_t_95(freedom) <= value * 1.03
 
 
 class TestSteps:

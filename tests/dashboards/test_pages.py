@@ -294,10 +294,7 @@ class TestRuns:
 
     @pytest.mark.parametrize(
         ("window", "skipped", "measured"),
-        [
-            ("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]),
-            ("window(2,5)", (3,), [2, 4, 5]),
-        ],
+        [("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]), ("window(2,5)", (3,), [2, 4, 5])],
     )
     def test_the_steps_that_the_figures_are_taken_over_are_marked(
         self, filled, tmp_path, window, skipped, measured

@@ -1,6 +1,7 @@
 """How figures and findings are printed in tables."""
 
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -11,7 +12,8 @@ from dashboards.findings import bullets, by_result, gravest_first, is_wrong, mar
 from dashboards.tables import PLAIN, columns, figures, plainly, printed
 from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
-from perfdb.record import Finding, Severity
+from perfdb.record import Severity
+from tests import factories
 
 
 @pytest.mark.parametrize(
@@ -112,16 +114,7 @@ def test_a_layout_names_the_ways_in_which_a_model_is_divided(ways, text):
     assert text == layout(dict(zip(names, ways, strict=True)))
 
 
-def finding(severity: Severity, **changed: object) -> Finding:
-    fields: dict[str, object] = {
-        "rule": "peak", "severity": severity, "fields": ("mfu",), "expected": None, "found": None,
-        "message": "120 % of the peak", "suggestion": None, "model": "llama3-8b",
-        "system": "dgx-h100", "release": "25.04", "source": "page.md", "source_line": 7,
-        "framework": "nemo", "result_id": 3,
-    }  # fmt: skip
-    return Finding.model_validate(fields | changed)
-
-
+finding = partial(factories.finding, message="120 % of the peak", result_id=3)
 ERROR, INFO = finding(Severity.ERROR), finding(Severity.INFO)
 ACCEPTED = finding(Severity.ERROR, acknowledged="known (A. Person, 2026-01-31)")
 
@@ -145,6 +138,6 @@ def test_a_mark_counts_the_findings_and_only_open_errors_are_wrong():
 
 def test_a_sentence_keeps_its_signs():
     """Markdown takes none of them for its own, in names of models least of all."""
-    odd = finding(Severity.ERROR, message="a*b_c <i> $x$ [l](u)")
-    assert r"- error (`peak`): a\*b\_c \<i\> \$x\$ \[l\]\(u\)\." == bullets([odd])
+    odd = finding(suggestion=None, message="a*b_c <i> $x$ [l](u)")
+    assert r"- error (`micro_batch`): a\*b\_c \<i\> \$x\$ \[l\]\(u\)\." == bullets([odd])
     assert "25 % of the peak" == plain("25 % of the peak")

@@ -21,7 +21,7 @@ from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.site.addresses import FOLDERS
-from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.factories import EVIL, TEN_STEPS, case, published, release, stored, write_run
 
 ROOT = Path(__file__).parents[2]
 DFM = ROOT / "data" / "published" / "dfm.md"
@@ -30,8 +30,6 @@ MADE = ("_build", "_generated", "__pycache__", *FOLDERS)
 
 CHROMIUM = Path("/usr/bin/chromium")
 RELEASE = "performance/megatron-core/0.16.0.html"
-
-EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
 
 
 @dataclass(frozen=True)

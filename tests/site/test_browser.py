@@ -78,8 +78,7 @@ def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
     browser: Browser, address: str, theme: str
 ) -> None:
     context = browser.new_context(
-        viewport={"width": 390, "height": 844},
-        color_scheme="dark" if theme == "dark" else "light",
+        viewport={"width": 390, "height": 844}, color_scheme="dark" if theme == "dark" else "light"
     )
     page = context.new_page()
     asked: list[str] = []

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.site.conftest import CHROMIUM, EVIL, RELEASE, Site
+from tests.factories import EVIL
+from tests.site.conftest import CHROMIUM, RELEASE, Site
 
 WITH_SIDEBARS = ("metrics", "systems", "flops", "schema")
 RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
