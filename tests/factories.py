@@ -31,18 +31,10 @@ NO_SUCH_PROCESS = 2**22 + 1
 def case(**changed: object) -> Case:
     """Llama 3 8B in BF16 on one DGX-H100, with what is given changed; DP and GA fit the rest."""
     fields: dict[str, object] = {
-        "framework": "megatron-core",
-        "model": "llama3-8b",
-        "system": "dgx-h100",
-        "num_gpus": 8,
-        "precision": "bf16",
-        "sequence_length": 8192,
-        "global_batch_size": 128,
-        "micro_batch_size": 1,
-        "tensor_parallel": 1,
-        "pipeline_parallel": 1,
-        "context_parallel": 2,
-    }
+        "framework": "megatron-core", "model": "llama3-8b", "system": "dgx-h100", "num_gpus": 8,
+        "precision": "bf16", "sequence_length": 8192, "global_batch_size": 128,
+        "micro_batch_size": 1, "tensor_parallel": 1, "pipeline_parallel": 1, "context_parallel": 2,
+    }  # fmt: skip
     made = Case.model_validate(fields | changed)
     follows = {"data_parallel": _copies(made), "gradient_accumulation": _batches(made)}
     return made.model_copy(update={name: follows[name] for name in follows.keys() - changed.keys()})
@@ -77,22 +69,13 @@ def environment(**changed: object) -> Environment:
 def record(**changed: object) -> RunRecord:
     """A run of two warm-up steps and eight measured ones that finished."""
     fields: dict[str, object] = {
-        "run_id": "llama3-8b_bf16_8gpu-1",
-        "case": case(),
-        "release": release(),
+        "run_id": "llama3-8b_bf16_8gpu-1", "case": case(), "release": release(),
         "recipe": RecipeRef(name="llama3-8b", path="recipes/llama3-8b.yaml", sha256="0" * 64),
-        "environment": environment(),
-        "command": ("torchrun", "train.py"),
-        "warmup_steps": 2,
-        "measured_steps": 8,
-        "seed": 1234,
-        "runner_pid": NO_SUCH_PROCESS,
-        "perfdb_version": "0.1.0",
-        "started_at": STARTED,
-        "ended_at": STARTED + timedelta(minutes=5),
-        "outcome": Outcome.FINISHED,
-        "exit_code": 0,
-    }
+        "environment": environment(), "command": ("torchrun", "train.py"), "warmup_steps": 2,
+        "measured_steps": 8, "seed": 1234, "runner_pid": NO_SUCH_PROCESS, "perfdb_version": "0.1.0",
+        "started_at": STARTED, "ended_at": STARTED + timedelta(minutes=5),
+        "outcome": Outcome.FINISHED, "exit_code": 0,
+    }  # fmt: skip
     return RunRecord.model_validate(fields | changed)
 
 

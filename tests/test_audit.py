@@ -46,15 +46,10 @@ def printed(raw: Mapping[str, str]) -> Mapping[str, str]:
 def result(**changed: Any) -> Result:
     """Llama 3 8B in BF16 on one DGX-H100, with some fields changed."""
     fields: dict[str, Any] = {
-        "framework": "megatron-bridge",
-        "release": "26.02",
-        "system": "dgx-h100",
-        "model": "llama3-8b",
-        "precision": "bf16",
-        "num_gpus": 8,
-        "sequence_length": 8192,
+        "framework": "megatron-bridge", "release": "26.02", "system": "dgx-h100",
+        "model": "llama3-8b", "precision": "bf16", "num_gpus": 8, "sequence_length": 8192,
         "global_batch_size": 128,
-    }
+    }  # fmt: skip
     changed.pop(ELSEWHERE, None)
     notes = tuple(Note.of(NoteCode.REPORTED, text=text) for text in changed.get("notes", ()))
     typed: dict[str, Any] = {"origin": Origin(changed.get("origin", "published")), "notes": notes}

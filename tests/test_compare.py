@@ -35,24 +35,13 @@ def result(**changed: object) -> Result:
     """Llama 3 8B on 8 GPUs, measured over 50 steps; a given `case` sets its keys and fields."""
     made = changed.pop("case", case())
     fields: dict[str, object] = {
-        **made.model_dump(),
-        "result_id": 1,
-        "case_key": made.key,
-        "workload_key": made.workload_key,
-        "release": "0.16.0",
-        "system_title": made.system.upper(),
-        "model_title": made.model.upper(),
-        "qualifiers": ", ".join(made.qualifiers),
-        "kernels": ", ".join(made.kernels),
-        "origin": Origin.MEASURED,
-        "step_time_s": 4.0,
-        "step_time_mean_s": 4.0,
-        "step_time_stdev_s": 0.04,
-        "num_steps": 50,
-        "tokens_per_sec_per_gpu": 32_768.0,
-        "model_tflops_per_sec_per_gpu": 400.0,
-        "mfu": 0.404,
-    }
+        **made.model_dump(), "result_id": 1, "case_key": made.key,
+        "workload_key": made.workload_key, "release": "0.16.0", "system_title": made.system.upper(),
+        "model_title": made.model.upper(), "qualifiers": ", ".join(made.qualifiers),
+        "kernels": ", ".join(made.kernels), "origin": Origin.MEASURED, "step_time_s": 4.0,
+        "step_time_mean_s": 4.0, "step_time_stdev_s": 0.04, "num_steps": 50,
+        "tokens_per_sec_per_gpu": 32_768.0, "model_tflops_per_sec_per_gpu": 400.0, "mfu": 0.404,
+    }  # fmt: skip
     values = fields | changed
     if isinstance(words := values.get("withheld"), str):
         values["withheld"] = Note.of(NoteCode.REPORTED, text=words)

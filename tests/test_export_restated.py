@@ -116,18 +116,6 @@ def fine_tuned(**changed: object) -> Result:
     return Result(**(fields | changed))  # type: ignore[arg-type]  # by the names of fields
 
 
-@pytest.mark.parametrize(
-    ("title", "counted"), [("Sequence Length", ATTENTION), ("Packed Sequence Length", 0)]
-)
-def test_a_page_loses_its_attention_where_it_says_that_examples_are_packed(
-    title: str, counted: int
-) -> None:
-    found = restated.restate(fine_tuned(raw={title: "8192"}), FULL, NEMO)
-    wanted = 500 * (WEIGHTS + counted) / (WEIGHTS + ATTENTION)
-    assert wanted == pytest.approx(found.tflops_per_sec_per_gpu)
-    assert found.note is None
-
-
 def test_a_run_is_restated_as_the_conventions_take_fine_tuning() -> None:
     """What was measured spans the whole sequence, whichever convention its figures follow."""
     found = restated.restate(fine_tuned(origin="measured"), NEMO, CAUSAL)

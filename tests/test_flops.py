@@ -236,23 +236,19 @@ def test_restating_nemo_25_04_takes_the_masked_half_of_attention_out() -> None:
 
 PAGES = {
     NEMO_25_04: [
-        ("llama3-8b", 8192, "pretrain", 33099, 1917),
-        ("llama3-70b", 8192, "pretrain", 4035, 1943),
+        ("llama3-8b", 8192, "pretrain", 33099, 1917), ("llama3-70b", 8192, "pretrain", 4035, 1943),
         ("nemotron4-15b", 4096, "pretrain", 17809, 1674),
         ("nemotron4-340b", 4096, "pretrain", 737, 1551),
-        ("mixtral-8x7b", 4096, "pretrain", 19275, 1598),
-        ("llama3-70b", 4096, "sft", 3977, 1658),
+        ("mixtral-8x7b", 4096, "pretrain", 19275, 1598), ("llama3-70b", 4096, "sft", 3977, 1658),
     ],
     AUTOMODEL_25_10: [
-        ("deepseek-v3-671b", 4096, "pretrain", 1002, 250),
-        ("kimi-k2", 4096, "pretrain", 924, 189),
+        ("deepseek-v3-671b", 4096, "pretrain", 1002, 250), ("kimi-k2", 4096, "pretrain", 924, 189),
         ("qwen3-30b-a3b", 4096, "pretrain", 12040, 277),
         ("gpt-oss-20b", 4096, "pretrain", 13058, 279),
-        ("llama3-70b", 8192, "pretrain", 866.77, 389),
-        ("llama3-8b", 4096, "lora", 12472.87, 402),
+        ("llama3-70b", 8192, "pretrain", 866.77, 389), ("llama3-8b", 4096, "lora", 12472.87, 402),
         ("qwen2.5-32b", 4096, "lora", 2250.31, 301),
     ],
-}
+}  # fmt: skip
 """Rows of data/published: tokens/s/GPU and TFLOP/s/GPU as NeMo 25.04 and AutoModel print them."""
 
 
@@ -265,30 +261,27 @@ def test_rows_of_a_page_follow_its_convention(convention: Convention) -> None:
         assert tflops * 1e12 / tokens == pytest.approx(expected, rel=rounding), name
 
 
-@pytest.mark.parametrize(
-    ("model", "sequence_length", "task", "low", "high"),
-    [
-        ("llama3-8b", 8192, "pretrain", 51.46, 51.50),
-        ("llama3-70b", 8192, "pretrain", 448.8, 449.6),
-        ("llama3.1-405b", 8192, "pretrain", 2520.9, 2530),
-        ("llama3-70b", 4096, "sft", 432.2, 435.3),
-        ("qwen3-30b-a3b", 4096, "pretrain", 22.81, 23.11),
-        ("qwen3-235b-a22b", 4096, "pretrain", 147.7, 148.3),
-        ("deepseek-v3-671b-mtp", 4096, "pretrain", 259.6, 260.4),
-        ("deepseek-v3-671b", 4096, "pretrain", 249.1, 249.7),
-        ("kimi-k2", 4096, "pretrain", 204.2, 204.6),
-        ("nemotron-v3-nano-30b", 8192, "pretrain", 22.1, 22.6),
-        ("nemotron-v3-super-120b-mtp", 8192, "pretrain", 84.3, 85.4),
-    ],
-)
-def test_megatron_bridge_pages_are_within_their_range(
-    model: str, sequence_length: int, task: Task, low: float, high: float
-) -> None:
+RANGES: list[tuple[str, int, Task, float, float]] = [
+    ("llama3-8b", 8192, "pretrain", 51.46, 51.50), ("llama3-70b", 8192, "pretrain", 448.8, 449.6),
+    ("llama3.1-405b", 8192, "pretrain", 2520.9, 2530), ("llama3-70b", 4096, "sft", 432.2, 435.3),
+    ("qwen3-30b-a3b", 4096, "pretrain", 22.81, 23.11),
+    ("qwen3-235b-a22b", 4096, "pretrain", 147.7, 148.3),
+    ("deepseek-v3-671b-mtp", 4096, "pretrain", 259.6, 260.4),
+    ("deepseek-v3-671b", 4096, "pretrain", 249.1, 249.7),
+    ("kimi-k2", 4096, "pretrain", 204.2, 204.6),
+    ("nemotron-v3-nano-30b", 8192, "pretrain", 22.1, 22.6),
+    ("nemotron-v3-super-120b-mtp", 8192, "pretrain", 84.3, 85.4),
+]  # fmt: skip
+"""Model, sequence length, task, and the range of GFLOP per token on the pages."""
+
+
+def test_megatron_bridge_pages_are_within_their_range() -> None:
     """Ranges over all releases that a page shows, widened by 0.1 % for the rounding of rows."""
-    for convention in (MEGATRON_BRIDGE, MEGATRON_BRIDGE_26_04):
-        found = flops.flops_per_token(catalog.model(model), sequence_length, convention, task)
-        assert found
-        assert low * 0.999 <= found / 1e9 <= high * 1.001
+    for model, length, task, low, high in RANGES:
+        for convention in (MEGATRON_BRIDGE, MEGATRON_BRIDGE_26_04):
+            found = flops.flops_per_token(catalog.model(model), length, convention, task)
+            assert found
+            assert low * 0.999 <= found / 1e9 <= high * 1.001, model
 
 
 def test_gpt_oss_was_counted_without_its_gate_until_26_04() -> None:

@@ -62,7 +62,8 @@ def test_what_else_stands_in_a_version_is_one() -> None:
         ("1.0+cu118", "1.0+cu128"),
         ("nightly-20261120", "nightly-20261121"),
     ):
-        assert ordered == tuple(sorted(ordered[::-1], key=stage_order))
+        newest_first = ordered[::-1]
+        assert ordered == tuple(sorted(newest_first, key=stage_order))
         assert len(ordered) == len(set(map(stage_order, ordered)))
 
 
