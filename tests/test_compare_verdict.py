@@ -75,11 +75,6 @@ class TestOutcomes:
         verdicts = [match.judgement.verdict for match in found.matched]
         assert ([Verdict.UNKNOWN], False) == (verdicts, found.missing)
 
-    def test_of_several_runs_one_that_finished_is_enough(self):
-        failed = at(1.0, outcome=Outcome.TIMED_OUT, withheld="too long")
-        (match,) = comparison([at(4.0)], [failed, at(4.0)]).matched
-        assert Verdict.SAME == match.judgement.verdict
-
     def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self):
         for impossible in (0.0, -1.0, float("nan"), float("inf")):
             a, b = at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible)
@@ -132,22 +127,20 @@ class TestPublished:
         (match,) = comparison([at(5.0), at(5.0)], a.results).matched
         assert (None, Verdict.UNKNOWN) == (match.judgement.low, match.judgement.verdict)
 
-    @pytest.mark.parametrize(
-        ("text", "verdict", "percent"),
-        [
+    def test_one_result_is_judged_by_the_spread_of_several(self):
+        """By hand: Σ = 0.51 %² + 10 × 1 %², 2.228 × √(π/2 × Σ/100 + Σ/9)."""
+        times = [4.0001 + by for by in (-0.04, 0.04)] * 5
+        several = Side(tuple(printed(None, step_time_s=time) for time in times))
+        for text, verdict, percent in (
             ("4.05", Verdict.SAME, 2.5415),
             ("4.15", Verdict.SLOWER, 2.5415),
             ("4.2", Verdict.SLOWER, 2.5415),  # half of 0.1 s is 1.2 % of 4 s
             ("4", Verdict.UNKNOWN, 12.5),  # half of 1 s
-        ],
-    )
-    def test_one_result_is_judged_by_the_spread_of_several(self, text, verdict, percent):
-        """By hand: Σ = 0.51 %² + 10 × 1 %², 2.228 × √(π/2 × Σ/100 + Σ/9)."""
-        times = [4.0001 + by for by in (-0.04, 0.04)] * 5
-        several = Side(tuple(printed(None, step_time_s=time) for time in times))
-        one = Side((printed(None, step_time_s=float(text)),))
-        assert verdict is judge(several, one, "step_time_s").verdict
-        assert [percent / 100] * 2 == pytest.approx([half(several, one), half(one, several)], 1e-3)
+        ):
+            one = Side((printed(None, step_time_s=float(text)),))
+            assert verdict is judge(several, one, "step_time_s").verdict
+            halves = [half(several, one), half(one, several)]
+            assert [percent / 100] * 2 == pytest.approx(halves, 1e-3)
 
 
 class TestFlops:
@@ -452,31 +445,22 @@ class TestMemory:
         peaks = (peak and round(peak * 1e9) for peak in peaks_gb)
         return Side(tuple(at(4.0, **{MEMORY: peak} | changed) for peak in peaks))
 
-    @pytest.mark.parametrize(
-        ("a_gb", "b_gb", "expected"),
-        [
-            ([58], [74], Verdict.SLOWER),
-            ([100], [101], Verdict.SAME),
-            ([50], [49.5], Verdict.SAME),
-            ([100], [101.1], Verdict.SLOWER),
-            ([50, 50, 50], [60, 50, 60], "too noisy to tell: runs 20.0 % apart"),
-            ([50], [60, 50], "too noisy to tell: runs 20.0 % apart"),
-            ([60, 50, 60], [60, 60, 50], "too noisy to tell: runs 20.0 % apart"),
-            ([50, 50, 50], [60, 55, 60], Verdict.SLOWER),
-            ([100, 101], [101, 100], Verdict.SAME),
+    def test_memory_within_one_per_cent_is_the_same_whichever_comes_first(self):
+        """Runs further apart count where all of them say the same."""
+        apart = "too noisy to tell: runs 20.0 % apart"
+        for a_gb, b_gb, expected in (
+            ([58], [74], Verdict.SLOWER), ([100], [101], Verdict.SAME),
+            ([50], [49.5], Verdict.SAME), ([100], [101.1], Verdict.SLOWER), ([50, 50, 50], [60, 50, 60], apart),
+            ([50], [60, 50], apart), ([60, 50, 60], [60, 60, 50], apart),
+            ([50, 50, 50], [60, 55, 60], Verdict.SLOWER), ([100, 101], [101, 100], Verdict.SAME),
             ([100, 100.2], [101.2, 101.4], Verdict.SLOWER),
             ([50, None, 50], [None, 60, 60], Verdict.SLOWER),
-        ],
-    )
-    def test_memory_within_one_per_cent_is_the_same_whichever_comes_first(
-        self, a_gb, b_gb, expected
-    ):
-        """Runs further apart count where all of them say the same."""
-        a, b = self.of(*a_gb), self.of(*b_gb)
-        there, back = judge(a, b, MEMORY), judge(b, a, MEMORY)
-        turned = {Verdict.SLOWER: Verdict.FASTER}.get(expected, expected)
-        assert [expected, turned] == [it.reason or it.verdict for it in (there, back)]
-        assert (there.verdict is Verdict.UNKNOWN) is (there.reason is not None)
+        ):  # fmt: skip
+            a, b = self.of(*a_gb), self.of(*b_gb)
+            there, back = judge(a, b, MEMORY), judge(b, a, MEMORY)
+            turned = {Verdict.SLOWER: Verdict.FASTER}.get(expected, expected)
+            assert [expected, turned] == [it.reason or it.verdict for it in (there, back)]
+            assert (there.verdict is Verdict.UNKNOWN) is (there.reason is not None)
 
     def test_neither_the_noise_of_step_times_nor_the_window_says_anything_of_memory(self):
         """Steps that spread by half hide a fifth more time, and no fifth more memory."""
