@@ -450,7 +450,8 @@ class TestMemory:
         apart = "too noisy to tell: runs 20.0 % apart"
         for a_gb, b_gb, expected in (
             ([58], [74], Verdict.SLOWER), ([100], [101], Verdict.SAME),
-            ([50], [49.5], Verdict.SAME), ([100], [101.1], Verdict.SLOWER), ([50, 50, 50], [60, 50, 60], apart),
+            ([50], [49.5], Verdict.SAME), ([100], [101.1], Verdict.SLOWER),
+            ([50, 50, 50], [60, 50, 60], apart),
             ([50], [60, 50], apart), ([60, 50, 60], [60, 60, 50], apart),
             ([50, 50, 50], [60, 55, 60], Verdict.SLOWER), ([100, 101], [101, 100], Verdict.SAME),
             ([100, 100.2], [101.2, 101.4], Verdict.SLOWER),
