@@ -73,16 +73,23 @@ def test_a_misspelled_model_is_suggested_and_another_size_is_not() -> None:
 
 
 REPOSITORIES = {
-    "meta-llama/Meta-Llama-3-8B": "llama3-8b", "meta-llama/Llama-3.1-8B": "llama3-8b",
-    "meta-llama/Llama-3.1-70B": "llama3-70b", "meta-llama/Llama-3.1-405B": "llama3.1-405b",
-    "meta-llama/Llama-2-7b-hf": "llama2-7b", "deepseek-ai/DeepSeek-V3": "deepseek-v3-671b",
-    "openai/gpt-oss-20b": "gpt-oss-20b", "moonshotai/Kimi-K2-Base": "kimi-k2",
-    "mistralai/Mixtral-8x7B-v0.1": "mixtral-8x7b", "nvidia/Nemotron-4-340B-Base": "nemotron4-340b",
+    "meta-llama/Meta-Llama-3-8B": "llama3-8b",
+    "meta-llama/Llama-3.1-8B": "llama3-8b",
+    "meta-llama/Llama-3.1-70B": "llama3-70b",
+    "meta-llama/Llama-3.1-405B": "llama3.1-405b",
+    "meta-llama/Llama-2-7b-hf": "llama2-7b",
+    "deepseek-ai/DeepSeek-V3": "deepseek-v3-671b",
+    "openai/gpt-oss-20b": "gpt-oss-20b",
+    "moonshotai/Kimi-K2-Base": "kimi-k2",
+    "mistralai/Mixtral-8x7B-v0.1": "mixtral-8x7b",
+    "nvidia/Nemotron-4-340B-Base": "nemotron4-340b",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron-v3-nano-30b",
-    "Qwen/Qwen2.5-7B": "qwen2.5-7b", "Qwen/Qwen3-30B-A3B": "qwen3-30b-a3b",
+    "Qwen/Qwen2.5-7B": "qwen2.5-7b",
+    "Qwen/Qwen3-30B-A3B": "qwen3-30b-a3b",
     "Qwen/Qwen3-Next-80B-A3B-Instruct": "qwen3-next-80b-a3b",
-    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": None, "meta-llama/Llama-3.2-3B": None,
-}  # fmt: skip
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": None,
+    "meta-llama/Llama-3.2-3B": None,
+}
 """Of the model that predicts more tokens and the one that does not, neither is meant."""
 
 

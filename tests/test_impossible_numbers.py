@@ -66,14 +66,14 @@ def titan(mesh: str) -> bytes:
     ).encode()
 
 
-def test_a_mesh_of_impossible_size_gives_no_step_time() -> None:
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_a_mesh_of_impossible_size_gives_no_step_time(digits: int) -> None:
     """16 × 8192 tokens ÷ (4096 tokens/s/GPU × 8 GPUs) are 4 s; of 10⁴⁰⁰ GPUs nothing follows."""
     [good] = FORMATS["torchtitan"].parse("a.log", [titan("8")])
     assert [4.0] == [reading.step_time_s for reading in good.steps]
-    for digits in (400, 5000):
-        [bad] = FORMATS["torchtitan"].parse("a.log", [titan("9" * digits)])
-        assert () == tuple(bad.steps)
-        assert "no step time follows from tps" in str(bad.problems[-1])
+    [bad] = FORMATS["torchtitan"].parse("a.log", [titan("9" * digits)])
+    assert () == tuple(bad.steps)
+    assert "no step time follows from tps" in str(bad.problems[-1])
 
 
 def test_memory_that_rounds_to_no_byte_is_not_known() -> None:

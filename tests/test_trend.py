@@ -286,23 +286,26 @@ class TestSeries:
         assert ["llama3-70b"] == models(*both, system="dgx-b200")
         assert 2 == len(models(*both, framework="megatron-core"))
 
+    @pytest.mark.parametrize(
+        ("words", "only", "message"),
+        [
+            (["llama3-8"], Only(), "of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
+            (["zzz"], Only(), "known models: llama3-70b, llama3-8b; or give the beginning of a k"),
+            (["llama3-8b"], Only(system="dgx-h10"), "--system: no results of 'dgx-h10'; did you"),
+            (["llama3-8b"], Only(system="dgx-b200"), "no results of llama3-8b on dgx-b200; leave"),
+        ],
+    )
     def test_what_matches_nothing_is_refused_with_a_suggestion(
-        self, lab: Lab, trend: Shell
+        self, lab: Lab, trend: Shell, words: Sequence[str], only: Only, message: str
     ) -> None:
         assert (2, True) == (trend().code, "fill the store with `perfdb ingest`" in trend().stderr)
         with pytest.raises(InputError, match="fill it with `perfdb ingest`"):
             lab.followed()
         lab.ran("1", 12.0)
         lab.ran("1", 12.0, factories.case(system="dgx-b200", model="llama3-70b"))
-        for word, system, message in (
-            ("llama3-8", None, "of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
-            ("zzz", None, "known models: llama3-70b, llama3-8b; or give the beginning of a k"),
-            ("llama3-8b", "dgx-h10", "--system: no results of 'dgx-h10'; did you"),
-            ("llama3-8b", "dgx-b200", "no results of llama3-8b on dgx-b200; leave"),
-        ):
-            with pytest.raises(InputError) as refused:
-                lab.followed(word, only=Only(system=system))
-            assert message in str(refused.value)
+        with pytest.raises(InputError) as refused:
+            lab.followed(*words, only=only)
+        assert message in str(refused.value)
 
 
 class TestSparkline:
