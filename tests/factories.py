@@ -22,6 +22,8 @@ from perfdb.run_record import Environment, RecipeRef, RunRecord, StepRecord, Wor
 from perfdb.rundir import RunDir
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
+"""A name full of markup."""
 NO_SUCH_PROCESS = 2**22 + 1
 """Above the most that Linux numbers a process with."""
 
@@ -29,18 +31,10 @@ NO_SUCH_PROCESS = 2**22 + 1
 def case(**changed: object) -> Case:
     """Llama 3 8B in BF16 on one DGX-H100, with what is given changed; DP and GA fit the rest."""
     fields: dict[str, object] = {
-        "framework": "megatron-core",
-        "model": "llama3-8b",
-        "system": "dgx-h100",
-        "num_gpus": 8,
-        "precision": "bf16",
-        "sequence_length": 8192,
-        "global_batch_size": 128,
-        "micro_batch_size": 1,
-        "tensor_parallel": 1,
-        "pipeline_parallel": 1,
-        "context_parallel": 2,
-    }
+        "framework": "megatron-core", "model": "llama3-8b", "system": "dgx-h100", "num_gpus": 8,
+        "precision": "bf16", "sequence_length": 8192, "global_batch_size": 128,
+        "micro_batch_size": 1, "tensor_parallel": 1, "pipeline_parallel": 1, "context_parallel": 2,
+    }  # fmt: skip
     made = Case.model_validate(fields | changed)
     follows = {"data_parallel": _copies(made), "gradient_accumulation": _batches(made)}
     return made.model_copy(update={name: follows[name] for name in follows.keys() - changed.keys()})
@@ -75,22 +69,13 @@ def environment(**changed: object) -> Environment:
 def record(**changed: object) -> RunRecord:
     """A run of two warm-up steps and eight measured ones that finished."""
     fields: dict[str, object] = {
-        "run_id": "llama3-8b_bf16_8gpu-1",
-        "case": case(),
-        "release": release(),
+        "run_id": "llama3-8b_bf16_8gpu-1", "case": case(), "release": release(),
         "recipe": RecipeRef(name="llama3-8b", path="recipes/llama3-8b.yaml", sha256="0" * 64),
-        "environment": environment(),
-        "command": ("torchrun", "train.py"),
-        "warmup_steps": 2,
-        "measured_steps": 8,
-        "seed": 1234,
-        "runner_pid": NO_SUCH_PROCESS,
-        "perfdb_version": "0.1.0",
-        "started_at": STARTED,
-        "ended_at": STARTED + timedelta(minutes=5),
-        "outcome": Outcome.FINISHED,
-        "exit_code": 0,
-    }
+        "environment": environment(), "command": ("torchrun", "train.py"), "warmup_steps": 2,
+        "measured_steps": 8, "seed": 1234, "runner_pid": NO_SUCH_PROCESS, "perfdb_version": "0.1.0",
+        "started_at": STARTED, "ended_at": STARTED + timedelta(minutes=5),
+        "outcome": Outcome.FINISHED, "exit_code": 0,
+    }  # fmt: skip
     return RunRecord.model_validate(fields | changed)
 
 
@@ -195,24 +180,16 @@ def published(line: int = 7, **changed: object) -> PublishedResult:
     return PublishedResult.model_validate({"printed": printed} | known)
 
 
-def finding(result_id: int, **changed: object) -> Finding:
-    """What an audit reports of a result, by its id in the store."""
+def finding(severity: Severity = Severity.ERROR, **changed: object) -> Finding:
+    """What an audit reports: a row's GBS and MBS are swapped; with these fields changed."""
     fields: dict[str, object] = {
-        "rule": "mfu",
-        "severity": Severity.INFO,
-        "fields": ("mfu",),
-        "expected": None,
-        "found": None,
-        "message": "is too high",
-        "suggestion": None,
-        "model": None,
-        "system": None,
-        "release": None,
-        "source": None,
-        "source_line": None,
-        "framework": None,
-        "result_id": result_id,
-    }
+        "rule": "micro_batch", "severity": severity,
+        "fields": ("global_batch_size", "micro_batch_size"), "expected": "GBS 64, MBS 1",
+        "found": "GBS 1, MBS 64", "message": "a global batch of 1 cannot hold micro-batches of 64",
+        "suggestion": "swap them: GBS 64, MBS 1", "model": "llama3-70b", "system": "dgx-h100",
+        "release": "25.04", "source": "data/published/nemo.md", "source_line": 74,
+        "framework": "nemo",
+    }  # fmt: skip
     return Finding.model_validate(fields | changed)
 
 

@@ -33,20 +33,17 @@ def test_an_entry_explains_what_it_matches_and_is_told_where_it_matches_nothing(
     assert 8 == second.line
 
 
-@pytest.mark.parametrize(
-    ("named", "remedy"),
-    [
+def test_a_name_that_nothing_has_is_told_with_the_one_it_is_like() -> None:
+    [other] = audit([result(model="another-model")])
+    for named, remedy in (
         ("model: mixtral-8x22", "no 'mixtral-8x22': did you mean mixtral-8x22b?"),
         ("system: dgx-gb20", "no 'dgx-gb20': did you mean dgx-gb200?"),
         ("model: another-model", "remove the entry if the number was mended"),  # of a finding
         ("model: llama3-8b", "remove the entry if the number was mended"),
-    ],
-)
-def test_a_name_that_nothing_has_is_told_with_the_one_it_is_like(named: str, remedy: str) -> None:
-    [other] = audit([result(model="another-model")])
-    known = f"- {{rule: peak, {named}, reason: none, by: A. Person, date: 2026-01-31}}"
-    [problem] = review.unused([other], review.entries("reviewed.yaml", known))
-    assert remedy == problem.remedy
+    ):
+        known = f"- {{rule: peak, {named}, reason: none, by: A. Person, date: 2026-01-31}}"
+        [problem] = review.unused([other], review.entries("reviewed.yaml", known))
+        assert remedy == problem.remedy
 
 
 def swapped(line: int, tokens_per_sec_per_gpu: float) -> Result:
@@ -55,54 +52,47 @@ def swapped(line: int, tokens_per_sec_per_gpu: float) -> Result:
     return result(source="page.md", source_line=line, micro_batch_size=line, **rate)
 
 
-@pytest.mark.parametrize(
-    ("narrowed", "explained", "told"),
-    [
-        ("", [], "2 results match, and it was reviewed for 1: throughput page.md; look at each"),
-        (", results: 2", [7, 9], ""),
-        (", line: 7", [7], ""),
-        (", found: '14,000'", [7], ""),
-        (", found: '122000'", [9], ""),
-        (", line: 9, found: '14000'", [], ""),
-    ],
-)
-def test_an_acknowledgement_holds_for_as_many_results_as_were_reviewed(
-    narrowed: str, explained: list[int], told: str
-) -> None:
+def test_an_acknowledgement_holds_for_as_many_results_as_were_reviewed() -> None:
     """A row that is ten times off came to the page later: nobody has looked at it."""
     found = [
         one for one in audit([swapped(7, 14_000), swapped(9, 122_000)]) if one.rule == "throughput"
     ]
     assert [7, 9] == sorted(one.source_line or 0 for one in found)
-    text = (
-        f"[{{rule: throughput, source: page.md, reason: asked, by: A, date: 2026-01-31{narrowed}}}]"
-    )
-    known = review.entries("reviewed.yaml", text)
-    judged = review.explained(found, known)
-    assert explained == sorted(one.source_line or 0 for one in judged if one.acknowledged)
-    exceeded = list(map(str, review.exceeded(judged, known)))
-    assert bool(told) == bool(exceeded)
-    assert told in "".join(exceeded)
+    two = "2 results match, and it was reviewed for 1: throughput page.md; look at each"
+    for narrowed, explained, told in (
+        ("", [], two),
+        (", results: 2", [7, 9], ""),
+        (", line: 7", [7], ""),
+        (", found: '14,000'", [7], ""),
+        (", found: '122000'", [9], ""),
+        (", line: 9, found: '14000'", [], ""),
+    ):
+        entry = (
+            f"rule: throughput, source: page.md, reason: asked, by: A, date: 2026-01-31{narrowed}"
+        )
+        known = review.entries("reviewed.yaml", f"[{{{entry}}}]")
+        judged = review.explained(found, known)
+        assert explained == sorted(one.source_line or 0 for one in judged if one.acknowledged)
+        exceeded = list(map(str, review.exceeded(judged, known)))
+        assert bool(told) == bool(exceeded)
+        assert told in "".join(exceeded)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# none\n\n  # yet\n", "[]"])
-def test_a_reviewed_file_without_entries_accepts_nothing(text: str) -> None:
-    assert () == review.entries("reviewed.yaml", text)
+def test_a_reviewed_file_without_entries_accepts_nothing() -> None:
+    for text in ("", "\n\n", "# none\n\n  # yet\n", "[]"):
+        assert () == review.entries("reviewed.yaml", text)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no-reason.yaml", ":7: acknowledged.1.reason: is required and missing; add it"),
-        ("no-name.yaml", ":11: acknowledged.1.by: String should have at least 1 character"),
-        ("no-rule.yaml", ":7: rule: no rule 'flops_per_tokens'; did you mean flops_per_token?"),
-        ("no-list.yaml", ":1: acknowledged: expected a list"),
-    ],
-)
-def test_an_acknowledgement_without_reason_name_or_rule_is_refused(name: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        entries(DATA / "acknowledged" / name)
-    assert str(caught.value).startswith(f"acknowledged/{name}{message}")
+def test_an_acknowledgement_without_reason_name_or_rule_is_refused() -> None:
+    for name, message in {
+        "no-reason": ":7: acknowledged.1.reason: is required and missing; add it",
+        "no-name": ":11: acknowledged.1.by: String should have at least 1 character",
+        "no-rule": ":7: rule: no rule 'flops_per_tokens'; did you mean flops_per_token?",
+        "no-list": ":1: acknowledged: expected a list",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            entries(DATA / "acknowledged" / f"{name}.yaml")
+        assert str(caught.value).startswith(f"acknowledged/{name}.yaml{message}")
 
 
 def test_the_reviewed_file_of_the_repository_can_be_read() -> None:

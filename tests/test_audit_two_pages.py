@@ -71,14 +71,15 @@ def test_each_page_is_named_with_its_line_whichever_is_read_again(
     assert ["12,812", "13,812"] == rates(store)
 
 
-@pytest.mark.parametrize(("name", "rate"), [("first.md", "13,812"), ("second.md", "12,812")])
-def test_mending_either_page_ends_it(store: URL, write: Write, name: str, rate: str) -> None:
-    write("first.md", "12,812")
-    write("second.md", "13,812")
-    write(name, rate)
-    assert [] == found(store)
-    write("second.md", rate)
-    assert [] == found(store)
+def test_mending_either_page_ends_it(store: URL, write: Write) -> None:
+    for name, rate in (("first.md", "13,812"), ("second.md", "12,812")):
+        write("first.md", "12,812")
+        write("second.md", "13,812")
+        assert 1 == len(found(store))
+        write(name, rate)
+        assert [] == found(store)
+        write("second.md", rate)
+        assert [] == found(store)
 
 
 def test_pages_that_print_one_number_or_one_alone_do_not_disagree(

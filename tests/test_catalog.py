@@ -25,35 +25,22 @@ def test_systems_have_the_peaks_of_their_sources() -> None:
     assert (989, 1979) == (bf16 and bf16.tflops, fp8 and fp8.tflops)
 
 
-@pytest.mark.parametrize(
-    ("reported", "system"),
-    [
-        ("NVIDIA H100 80GB HBM3", "dgx-h100"),
-        ("NVIDIA H200", "dgx-h200"),
-        ("NVIDIA B200", "dgx-b200"),
-        ("NVIDIA GB200", "dgx-gb200"),
-        ("NVIDIA GB300", "dgx-gb300"),
-        ("NVIDIA B300 SXM6 AC", "dgx-b300"),
-        ("NVIDIA H100 PCIe", None),
-        ("NVIDIA H100 80GB HBM2e", None),
-        ("NVIDIA H100 NVL", None),
-        ("NVIDIA H200 NVL", None),
-        ("GRID H100-8C", None),
-        ("NVIDIA H100-1-10C", None),
-        ("NVIDIA H100XM-80C", None),
-        ("NVIDIA H200X-141C", None),
-        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
-        ("NVIDIA GH200 480GB", None),
-        ("NVIDIA A10", None),
-        ("NVIDIA A100-SXM4-40GB", None),
-        ("NVIDIA H20", None),
-        ("NVIDIA GeForce RTX 4090", None),
-    ],
-)
-def test_a_gpu_names_its_system_and_is_never_guessed(reported: str, system: str | None) -> None:
-    found = hardware.from_nvidia_smi(f"{reported}, 580.65.06, 81559\n" * 8)
-    assert (system, 8) == (found.system, found.gpu_count)
-    assert 81_559 * 2**20 == found.gpu_memory_bytes
+GPUS = {
+    "NVIDIA H100 80GB HBM3": "dgx-h100", "NVIDIA H200": "dgx-h200", "NVIDIA B200": "dgx-b200",
+    "NVIDIA GB200": "dgx-gb200", "NVIDIA GB300": "dgx-gb300", "NVIDIA B300 SXM6 AC": "dgx-b300",
+    "NVIDIA H100 PCIe": None, "NVIDIA H100 80GB HBM2e": None, "NVIDIA H100 NVL": None,
+    "NVIDIA H200 NVL": None, "GRID H100-8C": None, "NVIDIA H100-1-10C": None,
+    "NVIDIA H100XM-80C": None, "NVIDIA H100 80GB HBM3 MIG 1g.10gb": None,
+    "NVIDIA GH200 480GB": None, "NVIDIA A10": None, "NVIDIA A100-SXM4-40GB": None,
+    "NVIDIA H20": None, "NVIDIA GeForce RTX 4090": None,
+}  # fmt: skip
+
+
+def test_a_gpu_names_its_system_and_is_never_guessed() -> None:
+    for reported, system in GPUS.items():
+        found = hardware.from_nvidia_smi(f"{reported}, 580.65.06, 81559\n" * 8)
+        assert (system, 8) == (found.system, found.gpu_count), reported
+        assert 81_559 * 2**20 == found.gpu_memory_bytes
 
 
 def test_a_machine_has_the_memory_of_its_smallest_gpu_and_no_system_of_different_ones() -> None:
@@ -65,29 +52,24 @@ def test_a_machine_has_the_memory_of_its_smallest_gpu_and_no_system_of_different
     assert (None, True) == (found.system, "different GPUs" in found.reason)
 
 
-@pytest.mark.parametrize(
-    ("printed", "model"),
-    [("LLAMA3-8B", "llama3-8b"), ("LLAMA3.1_405B", "llama3.1-405b"), ("GPT-5", None),
-     ("WAN 2.1 14B", "wan2.1-14b"), ("Mixtral 8x 22B", "mixtral-8x22b"), ("Qwen2-57B", None),
-     ("Qwen2.5-7B", "qwen2.5-7b"), ("qwen25_7b", "qwen2.5-7b"), ("Llama 318B", None),
-     ("Llama-3 18B", None), ("Llama 3.1 8B", "llama3-8b"), ("Llama 27B", None),
-     ("Nemotron 415B", None), ("Qwen3 30B A 3B", "qwen3-30b-a3b"),
-     ("DeepSeek V 3", "deepseek-v3-671b")],
-)  # fmt: skip
-def test_a_model_is_known_by_the_names_that_pages_print(printed: str, model: str | None) -> None:
+PRINTED = {
+    "LLAMA3-8B": "llama3-8b", "LLAMA3.1_405B": "llama3.1-405b", "GPT-5": None,
+    "WAN 2.1 14B": "wan2.1-14b", "Mixtral 8x 22B": "mixtral-8x22b", "Qwen2-57B": None,
+    "Qwen2.5-7B": "qwen2.5-7b", "qwen25_7b": "qwen2.5-7b", "Llama 318B": None, "Llama-3 18B": None,
+    "Llama 3.1 8B": "llama3-8b", "Llama 27B": None, "Nemotron 415B": None,
+    "Qwen3 30B A 3B": "qwen3-30b-a3b", "DeepSeek V 3": "deepseek-v3-671b",
+}  # fmt: skip
+
+
+def test_a_model_is_known_by_the_names_that_pages_print() -> None:
     """Where a version ends and a size begins counts; other spaces and points do not."""
-    assert model == catalog.named_model(printed)
+    assert PRINTED == {printed: catalog.named_model(printed) for printed in PRINTED}
 
 
-@pytest.mark.parametrize(
-    ("printed", "model"),
-    [("lama3-8b", "llama3-8b"), ("Mixtrall 8x7B", "mixtral-8x7b"), ("Llama3 80B", None),
-     ("LLaVA 3 8B", None), ("Llama3-8B", None)],
-)  # fmt: skip
-def test_a_misspelled_model_is_suggested_and_another_size_is_not(
-    printed: str, model: str | None
-) -> None:
-    assert model == names.nearest_model(printed)
+def test_a_misspelled_model_is_suggested_and_another_size_is_not() -> None:
+    near = {"lama3-8b": "llama3-8b", "Mixtrall 8x7B": "mixtral-8x7b"}
+    expected = near | dict.fromkeys(("Llama3 80B", "LLaVA 3 8B", "Llama3-8B"))
+    assert expected == {printed: names.nearest_model(printed) for printed in expected}
 
 
 REPOSITORIES = {
@@ -118,13 +100,10 @@ def test_a_model_is_known_by_its_repository_with_and_without_its_owner() -> None
         assert model == catalog.named_model(repository.rpartition("/")[2])
 
 
-def test_an_unknown_model_is_answered_with_a_suggestion() -> None:
+def test_an_unknown_model_is_answered_with_a_suggestion_and_an_unknown_system_with_all() -> None:
+    """Whoever took the nearest system would have the figures of one GPU under another."""
     with pytest.raises(CatalogError, match=r"did you mean llama3-8b\?"):
         catalog.model("llama3-8")
-
-
-def test_an_unknown_system_is_answered_with_those_that_there_are() -> None:
-    """Whoever took the nearest would have the figures of one GPU under another."""
     for name in ("dgx-a900", "dgx-h20x", "dgx-h1000"):
         with pytest.raises(CatalogError, match=r"known: cpu, .*; docs/how-to/add\.md"):
             catalog.system(name)
@@ -189,11 +168,9 @@ MODEL_FAULTS = [
 PRECISION_FAULTS = [
     (FP8 + "- {name: fp8_ds, title: FP8-DS, peak: fp8, words: [FP-8]}\n", "2: words.0: 'FP-8' is"),
     (FP8 + "- {name: fp8_ds, title: FP8-DS, words: [fp8ds]}\n", "2: peak: is required and missi"),
-    (
-        FP8 + "- {name: fp8_mx, title: FP8-MX, peak: fp8, needs: fp9, words: [mxfp8]}\n",
-        "2: needs.fp9: no precision is measured against this peak; did you mean fp8?",
-    ),
-]
+    (FP8 + "- {name: fp8_mx, title: FP8-MX, peak: fp8, needs: fp9, words: [mxfp8]}\n",
+     "2: needs.fp9: no precision is measured against this peak; did you mean fp8?"),
+]  # fmt: skip
 
 
 PEAKS = ("bf16", "fp8", "fp4")
@@ -209,6 +186,11 @@ def models(*files: Path) -> Collection[str]:
     return load(files, Model, check_models)
 
 
+def precisions(file: Path) -> Collection[str]:
+    """The names in a file of precisions."""
+    return load([file], Precision, check_precisions)
+
+
 def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
     """What is said of a file with this text."""
     file.write_text(text)
@@ -217,25 +199,21 @@ def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(("text", "message"), SYSTEM_FAULTS)
-def test_a_wrong_file_of_systems_gives_its_message(tmp_path: Path, text: str, message: str) -> None:
-    assert f"systems.yaml:{message}" in complaint(systems, tmp_path / "systems.yaml", text)
+def test_a_wrong_file_of_systems_gives_its_message(tmp_path: Path) -> None:
+    for text, message in SYSTEM_FAULTS:
+        said = complaint(systems, tmp_path / "systems.yaml", text)
+        assert f"systems.yaml:{message}" in said
 
 
-@pytest.mark.parametrize(("text", "name", "message"), MODEL_FAULTS)
-def test_a_wrong_model_gives_its_message(
-    tmp_path: Path, text: str, name: str, message: str
-) -> None:
-    assert message in complaint(models, tmp_path / name, text)
+def test_a_wrong_model_gives_its_message(tmp_path: Path) -> None:
+    for text, name, message in MODEL_FAULTS:
+        assert message in complaint(models, tmp_path / name, text)
 
 
-@pytest.mark.parametrize(("text", "message"), PRECISION_FAULTS)
-def test_a_wrong_file_of_precisions_gives_its_message(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    assert f"precisions.yaml:{message}" in complaint(
-        lambda file: load([file], Precision, check_precisions), tmp_path / "precisions.yaml", text
-    )
+def test_a_wrong_file_of_precisions_gives_its_message(tmp_path: Path) -> None:
+    for text, message in PRECISION_FAULTS:
+        said = complaint(precisions, tmp_path / "precisions.yaml", text)
+        assert f"precisions.yaml:{message}" in said
 
 
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -34,21 +34,13 @@ def ended(
     return caught.value.code
 
 
-@pytest.mark.parametrize(
-    ("raised", "code"),
-    [
-        (0, 0),
-        (1, 1),
-        (InputError(Diagnostic("a.yaml", "wrong")), 2),
-        (RunError("torchrun cannot be started"), 1),
-        (KeyboardInterrupt(), 130),
+def test_every_way_to_end_has_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    for raised, code in (
+        (0, 0), (1, 1), (InputError(Diagnostic("a.yaml", "wrong")), 2),
+        (RunError("torchrun cannot be started"), 1), (KeyboardInterrupt(), 130),
         (ZeroDivisionError("ours"), 3),
-    ],
-)
-def test_every_way_to_end_has_its_exit_code(
-    monkeypatch: pytest.MonkeyPatch, raised: BaseException | int, code: int
-) -> None:
-    assert code == ended(monkeypatch, raised)
+    ):  # fmt: skip
+        assert code == ended(monkeypatch, raised)
 
 
 def test_a_defect_leaves_its_traceback_in_a_file_and_problems_a_line_each(
@@ -97,63 +89,49 @@ def test_the_readme_has_a_line_for_every_command() -> None:
     assert [] == [name for name in cli.COMMANDS if f"perfdb {name}" not in readme]
 
 
-LISTS = (
-    ["systems"], ["systems", "detect"], ["models"], ["recipes", "list"],
-    ["recipes", "show", "smoke-dp2"],
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("command", LISTS)
-def test_every_list_can_be_json_and_nothing_else_is_on_stdout(command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command",
+    ["systems", "systems detect", "models", "recipes list", "recipes show smoke-dp2"],
+)
+def test_every_list_can_be_json_and_nothing_else_is_on_stdout(command: str) -> None:
     root = Path(__file__).parents[1]
-    done = subprocess.run(
-        [PERFDB, *command, "--json"], cwd=root, capture_output=True, text=True, check=True
-    )
+    words = [PERFDB, *command.split(), "--json"]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("command", "entries", "left_out"),
-    [
-        ("models", catalog.models(), "Source, KV heads, Heads, FFN, Hidden"),
-        ("systems", catalog.systems(), "NVLink domain"),
-    ],
-)
 def test_a_narrow_terminal_shows_a_line_for_each_name_of_the_catalogue(
-    command: str,
-    entries: Mapping[str, object],
-    left_out: str,
-    perfdb: Shell,
-    monkeypatch: pytest.MonkeyPatch,
+    perfdb: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich a terminal,
     monkeypatch.setenv("TERM", "dumb")  # without colours
     monkeypatch.setenv("COLUMNS", "80")
-    _, _, _, _, *lines, air, said = perfdb(command).stdout.splitlines()
-    assert (list(entries), "") == ([line.split()[0] for line in lines], air.strip())
-    assert f"no room for {left_out}: --json has them" == said
-    assert max(map(len, lines)) <= 80
+    for command, entries, left_out in (
+        ("models", list(catalog.models()), "Source, KV heads, Heads, FFN, Hidden"),
+        ("systems", list(catalog.systems()), "NVLink domain"),
+    ):
+        _, _, _, _, *lines, air, said = perfdb(command).stdout.splitlines()
+        assert (entries, "") == ([line.split()[0] for line in lines], air.strip())
+        assert f"no room for {left_out}: --json has them" == said
+        assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["ingest", ""], "what follows ingest is empty"),
-        (["ingest", "--db", "x.sqlite", "--window", ""], "what follows --window is empty"),
-        (["ingest", "page.md", "--db", ""], "what follows --db is empty"),
-        (["run", "--dry-run", ""], "what follows --dry-run is empty"),
-        (["publish", "--output="], "--output= is empty"),
-        (["recompute", "--window", ""], "what follows --window is empty"),
-    ],
-)
 def test_a_variable_that_is_not_set_is_not_taken_for_this_folder(
-    perfdb: Shell, tmp_path: Path, arguments: list[str], told: str
+    perfdb: Shell, tmp_path: Path
 ) -> None:
     """Nor for an option that is left out."""
     before = set(tmp_path.iterdir())
-    code, out, err = perfdb(*arguments)
-    assert (2, "") == (code, out)
-    assert f"Error: {told}: is a variable not set?" in err
+    for line, told in {
+        "ingest ": "what follows ingest is empty",
+        "ingest --db x.sqlite --window ": "what follows --window is empty",
+        "ingest page.md --db ": "what follows --db is empty",
+        "run --dry-run ": "what follows --dry-run is empty",
+        "publish --output=": "--output= is empty",
+        "recompute --window ": "what follows --window is empty",
+    }.items():
+        code, out, err = perfdb(*line.split(" "))
+        assert (2, "") == (code, out)
+        assert f"Error: {told}: is a variable not set?" in err
     assert before == set(tmp_path.iterdir())
 
 

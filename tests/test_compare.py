@@ -35,24 +35,13 @@ def result(**changed: object) -> Result:
     """Llama 3 8B on 8 GPUs, measured over 50 steps; a given `case` sets its keys and fields."""
     made = changed.pop("case", case())
     fields: dict[str, object] = {
-        **made.model_dump(),
-        "result_id": 1,
-        "case_key": made.key,
-        "workload_key": made.workload_key,
-        "release": "0.16.0",
-        "system_title": made.system.upper(),
-        "model_title": made.model.upper(),
-        "qualifiers": ", ".join(made.qualifiers),
-        "kernels": ", ".join(made.kernels),
-        "origin": Origin.MEASURED,
-        "step_time_s": 4.0,
-        "step_time_mean_s": 4.0,
-        "step_time_stdev_s": 0.04,
-        "num_steps": 50,
-        "tokens_per_sec_per_gpu": 32_768.0,
-        "model_tflops_per_sec_per_gpu": 400.0,
-        "mfu": 0.404,
-    }
+        **made.model_dump(), "result_id": 1, "case_key": made.key,
+        "workload_key": made.workload_key, "release": "0.16.0", "system_title": made.system.upper(),
+        "model_title": made.model.upper(), "qualifiers": ", ".join(made.qualifiers),
+        "kernels": ", ".join(made.kernels), "origin": Origin.MEASURED, "step_time_s": 4.0,
+        "step_time_mean_s": 4.0, "step_time_stdev_s": 0.04, "num_steps": 50,
+        "tokens_per_sec_per_gpu": 32_768.0, "model_tflops_per_sec_per_gpu": 400.0, "mfu": 0.404,
+    }  # fmt: skip
     values = fields | changed
     if isinstance(words := values.get("withheld"), str):
         values["withheld"] = Note.of(NoteCode.REPORTED, text=words)
@@ -132,13 +121,11 @@ class TestMatching:
         assert "A: measured; B: published" == report.remark(match)
         assert Verdict.UNKNOWN == match.judgement.verdict
 
-    @pytest.mark.parametrize(
-        ("times", "shown"), [((5.0, 3.0, 4.0), 4.0), ((5.0, 3.0), 3.0), ((5.0, None), 5.0)]
-    )
-    def test_of_several_runs_the_one_of_median_step_time_is_shown(self, times, shown):
+    def test_of_several_runs_the_one_of_median_step_time_is_shown(self):
         """The faster of two; a failed run (None) only where none finished."""
-        side = Side(tuple(at(time) if time else at(1.0, **FAILED) for time in times))
-        assert shown == side.shown.step_time_s
+        for times, shown in (((5.0, 3.0, 4.0), 4.0), ((5.0, 3.0), 3.0), ((5.0, None), 5.0)):
+            side = Side(tuple(at(time) if time else at(1.0, **FAILED) for time in times))
+            assert shown == side.shown.step_time_s
 
 
 @pytest.mark.parametrize(
@@ -298,35 +285,30 @@ class TestNames:
         ]  # fmt: skip
         assert [f"a1b2c3{n}" for n in order] == [choice.version for choice in choices(some)]
 
-    @pytest.mark.parametrize("text", ["nemo 25.9", "nemo@25.9", "NeMo 25.9", " nemo 25.9 ", "25.9"])
-    def test_a_release_is_named_by_framework_and_version_or_a_version_of_its_own(self, text):
-        assert "nemo 25.9" == named(text, self.KNOWN).name
+    def test_a_release_is_named_by_framework_and_version_or_a_version_of_its_own(self):
+        for text in ("nemo 25.9", "nemo@25.9", "NeMo 25.9", " nemo 25.9 ", "25.9"):
+            assert "nemo 25.9" == named(text, self.KNOWN).name
 
-    @pytest.mark.parametrize(
-        "text", ["acme 1.1RC1", "acme 1.1rc1", "acme@1.1rc1", "Acme 1.1rc1", "acme 1.0@x", "1.1RC1"]
-    )
-    def test_what_names_a_release_to_the_letter_is_that_one(self, text):
+    def test_what_names_a_release_to_the_letter_is_that_one(self):
         some = known(("acme", "1.1RC1"), ("acme", "1.1rc1"), ("Acme", "1.1rc1"), ("acme", "1.0@x"))
-        assert named(text, some).name.endswith(text.replace("acme@", "acme "))
+        for text in ("acme 1.1RC1", "acme@1.1rc1", "Acme 1.1rc1", "acme 1.0@x", "1.1RC1"):
+            assert named(text, some).name.endswith(text.replace("acme@", "acme "))
 
-    @pytest.mark.parametrize(
-        ("text", "some", "message"),
-        [
+    def test_a_name_of_several_or_of_none_is_refused(self):
+        for text, some, message in (
             ("ACME 1.1Rc1", known(("acme", "1.1RC1"), ("acme", "1.1rc1")),
              "say 'acme 1.1RC1' or 'acme 1.1rc1'"),
-            ("25.10", KNOWN, "say 'automodel 25.10' or 'nemo 25.10'"),
-            ("NeMo ", KNOWN, "say 'nemo 25.9' or 'nemo 25.10' or 'nemo (unattributed)'"),
-            ("25.1", KNOWN, "no release '25.1'"),  # no number
-            ("nemo 25.8", KNOWN, "release: no release 'nemo 25.8'; did you mean nemo 25.9? "
+            ("25.10", self.KNOWN, "say 'automodel 25.10' or 'nemo 25.10'"),
+            ("NeMo ", self.KNOWN, "say 'nemo 25.9' or 'nemo 25.10' or 'nemo (unattributed)'"),
+            ("25.1", self.KNOWN, "no release '25.1'"),  # no number
+            ("nemo 25.8", self.KNOWN, "release: no release 'nemo 25.8'; did you mean nemo 25.9? "
              "known: automodel 25.10, "),
             ("xyz", known(("nemo", "25.9")), "no release 'xyz'; known: nemo 25.9"),
             ("nemo 25.9", (), "fill it with `perfdb ingest`"),
-        ],
-    )  # fmt: skip
-    def test_a_name_of_several_or_of_none_is_refused(self, text, some, message):
-        with pytest.raises(InputError) as raised:
-            named(text, some)
-        assert message in str(raised.value)
+        ):  # fmt: skip
+            with pytest.raises(InputError) as raised:
+                named(text, some)
+            assert message in str(raised.value)
 
     def test_versions_of_several_frameworks_are_compared_framework_by_framework(self):
         """Where a framework has one of the two, its other release is there without results."""
@@ -344,17 +326,14 @@ class TestNames:
         [(a, b)] = both_named("25.9", "25.10", some, "nemo")
         assert ("nemo 25.9", "nemo 25.10") == (a.name, b.name)
 
-    @pytest.mark.parametrize(
-        ("a", "b", "message"),
-        [
+    def test_two_names_that_are_no_two_releases_are_refused(self):
+        for a, b, message in (
             ("nemo 25.9", "25.10", "names no single"), ("25.10", "nemo 25.9", "names no single"),
             ("25.10", "25.8", "no single"), ("25.9", "nemo@25.9", "A and B are both nemo 25.9; "),
             ("25.10", "25.10", "are both"), ("nemo 25.10", "NeMo 25.10", "name two; `perfdb"),
-        ],
-    )  # fmt: skip
-    def test_two_names_that_are_no_two_releases_are_refused(self, a, b, message):
-        with pytest.raises(InputError, match=message):
-            both_named(a, b, self.KNOWN)
+        ):  # fmt: skip
+            with pytest.raises(InputError, match=message):
+                both_named(a, b, self.KNOWN)
 
     def test_two_containers_of_a_version_are_one_choice_and_one_each(self):
         found = known(("nemo", "25.9", "nemo:25.9.1"), ("nemo", "25.9"))
@@ -390,17 +369,14 @@ class TestWords:
         assert expected == report.workload(at(4.0))
         assert "MBS 1, TP 1, PP 1, CP 2" == report.configuration(at(4.0))
 
-    @pytest.mark.parametrize(
-        ("low", "high", "said"),
-        [
+    def test_an_interval_that_leaves_out_1_is_printed_so(self):
+        for low, high, said in (
             (0.973, 0.99968, "0.9730 – 0.9997"),  # slower, and 1 is outside
             (1.00004, 1.02, "1.00004 – 1.02000"),
             (0.973, 1.0003, "0.973 – 1.000"),  # 1 is inside
             (0.99968, 1.0, "1.000 – 1.000"),
-        ],
-    )
-    def test_an_interval_that_leaves_out_1_is_printed_so(self, low, high, said):
-        assert said == report.interval(Judgement(0.985, low, high, Verdict.SLOWER))
+        ):
+            assert said == report.interval(Judgement(0.985, low, high, Verdict.SLOWER))
 
     @pytest.mark.parametrize(
         ("runs", "said", "num_finished"),
@@ -424,23 +400,17 @@ class TestWords:
             match["num_results_b"], match["num_finished_b"], match["num_containers_b"],
         )  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("text", "field", "value", "expected"),
-        [
-            ("250", "model_tflops_per_sec_per_gpu", 250.0, 0),
-            ("18.90", "step_time_s", 18.9, 2),
-            ("1,002", "tokens_per_sec_per_gpu", 1002.0, 0),
-            ("4121 (3830.5)", "tokens_per_sec_per_gpu", 3830.5, 1),
-            ("44.35%", "mfu", 0.4435, 2),
-            ("0.4435", "mfu", 0.4435, 2),
-            ("0.4", "mfu", 0.4, 0),
-            ("866.77", "tokens_per_sec_per_gpu", 900.0, None),
-            ("–", "tokens_per_sec_per_gpu", 900.0, None),
-        ],
-    )
-    def test_the_decimals_of_a_figure_are_those_of_its_cell(self, text, field, value, expected):
+    def test_the_decimals_of_a_figure_are_those_of_its_cell(self):
         """The texts are those of the seeds."""
-        assert expected == report.decimals({"sequence_length": "250", field: text}, field, value)
+        tokens = "tokens_per_sec_per_gpu"
+        for text, field, value, expected in (
+            ("250", "model_tflops_per_sec_per_gpu", 250.0, 0), ("18.90", "step_time_s", 18.9, 2),
+            ("1,002", tokens, 1002.0, 0), ("4121 (3830.5)", tokens, 3830.5, 1),
+            ("44.35%", "mfu", 0.4435, 2), ("0.4435", "mfu", 0.4435, 2), ("0.4", "mfu", 0.4, 0),
+            ("866.77", tokens, 900.0, None), ("–", tokens, 900.0, None),
+        ):  # fmt: skip
+            cells = {"sequence_length": "250", field: text}
+            assert expected == report.decimals(cells, field, value), text
 
     @given(st.integers(1, 10**7), st.integers(0, 4))
     def test_a_number_that_is_printed_and_read_has_its_decimals(self, whole, digits):

@@ -49,22 +49,19 @@ class TestOutcomes:
     @pytest.mark.parametrize(
         ("outcome", "said"),
         [
-            (Outcome.FAILED, "failed: error"),
-            (Outcome.OUT_OF_MEMORY, "failed: out of memory"),
-            (Outcome.NAN_LOSS, "failed: NaN loss"),
-            (Outcome.NAN_GRAD_NORM, "failed: NaN gradient norm"),
-            (Outcome.TIMED_OUT, "failed: timed out"),
-            (Outcome.INTERRUPTED, "failed: interrupted"),
-            (Outcome.INCOMPLETE, "failed: incomplete"),
-            (Outcome.NO_DATA, "failed: no figures"),
+            (Outcome.FAILED, "error"), (Outcome.OUT_OF_MEMORY, "out of memory"),
+            (Outcome.NAN_LOSS, "NaN loss"), (Outcome.NAN_GRAD_NORM, "NaN gradient norm"),
+            (Outcome.TIMED_OUT, "timed out"), (Outcome.INTERRUPTED, "interrupted"),
+            (Outcome.INCOMPLETE, "incomplete"), (Outcome.NO_DATA, "no figures"),
         ],
-    )
+    )  # fmt: skip
     def test_what_finished_in_a_and_not_in_b_is_failed_with_how_it_ended(self, outcome, said):
         """Also where the audit finds an error in the figure of A."""
         failed = at(4.0, outcome=outcome, withheld="why")
         found = comparison([at(4.0)], [failed])
         (match,) = found.matched
-        assert (said, True) == (report.verdict(match.judgement, match.metric), found.missing)
+        verdict = report.verdict(match.judgement, match.metric)
+        assert (f"failed: {said}", True) == (verdict, found.missing)
         assert "A: measured; B: measured, why" == report.remark(match)
         wrong = only_match(at(4.0, has_open_errors=True), failed)
         assert Verdict.FAILED == wrong.judgement.verdict
@@ -78,17 +75,12 @@ class TestOutcomes:
         verdicts = [match.judgement.verdict for match in found.matched]
         assert ([Verdict.UNKNOWN], False) == (verdicts, found.missing)
 
-    def test_of_several_runs_one_that_finished_is_enough(self):
-        failed = at(1.0, outcome=Outcome.TIMED_OUT, withheld="too long")
-        (match,) = comparison([at(4.0)], [failed, at(4.0)]).matched
-        assert Verdict.SAME == match.judgement.verdict
-
-    @pytest.mark.parametrize("impossible", [0.0, -1.0, float("nan"), float("inf")])
-    def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self, impossible):
-        a, b = at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible)
-        assert Verdict.SAME == only_match(a, b).judgement.verdict  # by the TFLOP/s
-        asked = only_match(a, b, RATE).judgement
-        assert (None, Verdict.UNKNOWN) == (asked.ratio, asked.verdict)
+    def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self):
+        for impossible in (0.0, -1.0, float("nan"), float("inf")):
+            a, b = at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible)
+            assert Verdict.SAME == only_match(a, b).judgement.verdict  # by the TFLOP/s
+            asked = only_match(a, b, RATE).judgement
+            assert (None, Verdict.UNKNOWN) == (asked.ratio, asked.verdict)
 
     @pytest.mark.parametrize(
         ("a", "b", "metric", "said"),
@@ -111,9 +103,8 @@ class TestOutcomes:
 
 
 class TestPublished:
-    @pytest.mark.parametrize(
-        ("one", "other", "verdict"),
-        [
+    def test_figures_differ_beyond_the_rounding_of_their_digits(self):
+        for one, other, verdict in (
             ("9300", "9301", Verdict.SAME),  # each may be off by half a token
             ("9300", "9302", Verdict.FASTER),
             ("9300", "9298", Verdict.SLOWER),
@@ -122,12 +113,10 @@ class TestPublished:
             ("1.000", "1.002", Verdict.FASTER),  # zeros at the end are digits
             ("1.000", "1.001", Verdict.SAME),
             ("1", "0.9", Verdict.SAME),
-        ],
-    )
-    def test_figures_differ_beyond_the_rounding_of_their_digits(self, one, other, verdict):
-        a, b = (Side((printed(float(text), printed={RATE: text}),)) for text in (one, other))
-        judged = judge(a, b, RATE)
-        assert (None, None, verdict) == (judged.low, judged.high, judged.verdict)
+        ):
+            a, b = (Side((printed(float(text), printed={RATE: text}),)) for text in (one, other))
+            judged = judge(a, b, RATE)
+            assert (None, None, verdict) == (judged.low, judged.high, judged.verdict)
 
     def test_results_of_several_files_have_the_interval_of_repeats(self):
         a, b = (
@@ -138,22 +127,20 @@ class TestPublished:
         (match,) = comparison([at(5.0), at(5.0)], a.results).matched
         assert (None, Verdict.UNKNOWN) == (match.judgement.low, match.judgement.verdict)
 
-    @pytest.mark.parametrize(
-        ("text", "verdict", "percent"),
-        [
+    def test_one_result_is_judged_by_the_spread_of_several(self):
+        """By hand: Σ = 0.51 %² + 10 × 1 %², 2.228 × √(π/2 × Σ/100 + Σ/9)."""
+        times = [4.0001 + by for by in (-0.04, 0.04)] * 5
+        several = Side(tuple(printed(None, step_time_s=time) for time in times))
+        for text, verdict, percent in (
             ("4.05", Verdict.SAME, 2.5415),
             ("4.15", Verdict.SLOWER, 2.5415),
             ("4.2", Verdict.SLOWER, 2.5415),  # half of 0.1 s is 1.2 % of 4 s
             ("4", Verdict.UNKNOWN, 12.5),  # half of 1 s
-        ],
-    )
-    def test_one_result_is_judged_by_the_spread_of_several(self, text, verdict, percent):
-        """By hand: Σ = 0.51 %² + 10 × 1 %², 2.228 × √(π/2 × Σ/100 + Σ/9)."""
-        times = [4.0001 + by for by in (-0.04, 0.04)] * 5
-        several = Side(tuple(printed(None, step_time_s=time) for time in times))
-        one = Side((printed(None, step_time_s=float(text)),))
-        assert verdict is judge(several, one, "step_time_s").verdict
-        assert [percent / 100] * 2 == pytest.approx([half(several, one), half(one, several)], 1e-3)
+        ):
+            one = Side((printed(None, step_time_s=float(text)),))
+            assert verdict is judge(several, one, "step_time_s").verdict
+            halves = [half(several, one), half(one, several)]
+            assert [percent / 100] * 2 == pytest.approx(halves, 1e-3)
 
 
 class TestFlops:
@@ -358,17 +345,12 @@ class TestUneven:
 
 
 class TestQuantiles:
-    @pytest.mark.parametrize(
-        ("freedom", "value"),
-        [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (1e9, 2.228), (1.99995, 4.303),
-         (0.9999999, 12.706)],
-    )  # fmt: skip
-    def test_whole_degrees_are_those_of_the_table(self, freedom, value):
-        assert value == pytest.approx(student_t_95(freedom), 1e-3)
-
-    @pytest.mark.parametrize(("freedom", "value"), [(2.5, 3.5747), (3.5, 2.9401), (7.5, 2.333)])
-    def test_between_two_of_them_it_is_close_and_not_below(self, freedom, value):
-        assert value <= student_t_95(freedom) <= value * 1.03
+    def test_degrees_are_those_of_the_table_and_between_them_close_and_not_below(self):
+        for freedom, value in ((1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (1e9, 2.228),
+                               (1.99995, 4.303), (0.9999999, 12.706)):  # fmt: skip
+            assert value == pytest.approx(student_t_95(freedom), 1e-3)
+        for freedom, value in ((2.5, 3.5747), (3.5, 2.9401), (7.5, 2.333)):
+            assert value <= student_t_95(freedom) <= value * 1.03
 
 
 class TestSteps:
@@ -463,31 +445,23 @@ class TestMemory:
         peaks = (peak and round(peak * 1e9) for peak in peaks_gb)
         return Side(tuple(at(4.0, **{MEMORY: peak} | changed) for peak in peaks))
 
-    @pytest.mark.parametrize(
-        ("a_gb", "b_gb", "expected"),
-        [
-            ([58], [74], Verdict.SLOWER),
-            ([100], [101], Verdict.SAME),
-            ([50], [49.5], Verdict.SAME),
-            ([100], [101.1], Verdict.SLOWER),
-            ([50, 50, 50], [60, 50, 60], "too noisy to tell: runs 20.0 % apart"),
-            ([50], [60, 50], "too noisy to tell: runs 20.0 % apart"),
-            ([60, 50, 60], [60, 60, 50], "too noisy to tell: runs 20.0 % apart"),
-            ([50, 50, 50], [60, 55, 60], Verdict.SLOWER),
-            ([100, 101], [101, 100], Verdict.SAME),
+    def test_memory_within_one_per_cent_is_the_same_whichever_comes_first(self):
+        """Runs further apart count where all of them say the same."""
+        apart = "too noisy to tell: runs 20.0 % apart"
+        for a_gb, b_gb, expected in (
+            ([58], [74], Verdict.SLOWER), ([100], [101], Verdict.SAME),
+            ([50], [49.5], Verdict.SAME), ([100], [101.1], Verdict.SLOWER),
+            ([50, 50, 50], [60, 50, 60], apart),
+            ([50], [60, 50], apart), ([60, 50, 60], [60, 60, 50], apart),
+            ([50, 50, 50], [60, 55, 60], Verdict.SLOWER), ([100, 101], [101, 100], Verdict.SAME),
             ([100, 100.2], [101.2, 101.4], Verdict.SLOWER),
             ([50, None, 50], [None, 60, 60], Verdict.SLOWER),
-        ],
-    )
-    def test_memory_within_one_per_cent_is_the_same_whichever_comes_first(
-        self, a_gb, b_gb, expected
-    ):
-        """Runs further apart count where all of them say the same."""
-        a, b = self.of(*a_gb), self.of(*b_gb)
-        there, back = judge(a, b, MEMORY), judge(b, a, MEMORY)
-        turned = {Verdict.SLOWER: Verdict.FASTER}.get(expected, expected)
-        assert [expected, turned] == [it.reason or it.verdict for it in (there, back)]
-        assert (there.verdict is Verdict.UNKNOWN) is (there.reason is not None)
+        ):  # fmt: skip
+            a, b = self.of(*a_gb), self.of(*b_gb)
+            there, back = judge(a, b, MEMORY), judge(b, a, MEMORY)
+            turned = {Verdict.SLOWER: Verdict.FASTER}.get(expected, expected)
+            assert [expected, turned] == [it.reason or it.verdict for it in (there, back)]
+            assert (there.verdict is Verdict.UNKNOWN) is (there.reason is not None)
 
     def test_neither_the_noise_of_step_times_nor_the_window_says_anything_of_memory(self):
         """Steps that spread by half hide a fifth more time, and no fifth more memory."""

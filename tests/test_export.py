@@ -47,17 +47,16 @@ def filled(store: URL, tmp_path: Path) -> URL:
         factories.write_run(tmp_path, run_id="a"),
         factories.write_run(tmp_path, run_id="b", outcome=Outcome.OUT_OF_MEMORY, step_times=()),
     )
+    options = {"recompute_granularity": "full", "overlap_grad_reduce": True}
     row = factories.case(
-        framework="nemo",
-        fsdp_enabled=False,
-        kernels=("TE", "a|b"),
-        qualifiers=("dropless",),
-        options={"recompute_granularity": "full", "overlap_grad_reduce": True},
-    )
+        framework="nemo", fsdp_enabled=False, kernels=("TE", "a|b"), qualifiers=("dropless",),
+        options=options,
+    )  # fmt: skip
     for tokens in (12_273, 12_300.5):
         figures = Figures(tokens_per_sec_per_gpu=tokens)
-        published = factories.published(case=row, figures=figures, notes=("a, b; c", "d"))
-        factories.stored(store, published)
+        factories.stored(
+            store, factories.published(case=row, figures=figures, notes=("a, b; c", "d"))
+        )
     return store
 
 
@@ -78,52 +77,32 @@ def rows_of(url: URL, style: str) -> list[dict[str, object]]:
     return [dict(row) for row in csv.DictReader(io.StringIO(content.decode()))]
 
 
-@pytest.mark.parametrize("style", ["csv", "json", "parquet"])
-def test_every_format_has_the_columns_in_order(filled: URL, style: str) -> None:
-    """Each row has all of them, whether known or not, and so has an export without rows."""
-    assert [FIELDS] * 3 == [list(row) for row in rows_of(filled, style)]
-
-
-def test_what_is_unknown_is_empty_and_what_is_known_is_in_full(filled: URL) -> None:
+def test_every_format_has_the_columns_in_order_and_what_is_known_in_full(filled: URL) -> None:
     """No figure is rounded, and none is 0 because it is not known."""
+    for style in ("csv", "json", "parquet"):
+        assert [FIELDS] * 3 == [list(row) for row in rows_of(filled, style)]
     finished, failed, published = rows_of(filled, "csv")
-
-    expected = {
-        "run_id": "a",
-        "step_time_s": "12.15",
-        "window": "skip_warmup(2)",
-        "num_steps": "8",
-        "flops_convention": "causal",
-        "origin": "measured",
-        "outcome": "finished",
-        "tokens_per_sec_per_gpu": "10787.818930041152",
-    }
-    assert expected == {name: finished[name] for name in expected}
+    for row, expected in (
+        (finished, {
+            "run_id": "a", "step_time_s": "12.15", "window": "skip_warmup(2)", "num_steps": "8",
+            "flops_convention": "causal", "origin": "measured", "outcome": "finished",
+            "tokens_per_sec_per_gpu": "10787.818930041152",
+        }),
+        (failed, {
+            "step_time_s": "", "tokens_per_sec_per_gpu": "", "mfu": "", "num_steps": "",
+            "window": "", "run_id": "b", "outcome": "out_of_memory",
+            "withheld": "the run was out of memory",
+        }),
+        (published, {
+            "run_id": "", "release": "25.04", "container": "nvcr.io/nvidia/nemo:25.04",
+            "qualifiers": "dropless", "kernels": "TE, a|b", "fsdp_enabled": "false",
+            "options": '{"overlap_grad_reduce": true, "recompute_granularity": "full"}',
+            "fsdp_size": "", "tokens_per_sec_per_gpu": "12300.5", "step_time_s": "",
+            "source": "data/published/page.md", "source_line": "7", "notes": "a, b; c | d",
+        }),
+    ):  # fmt: skip
+        assert expected == {name: row[name] for name in expected}
     assert str(finished["source"]).endswith("a/steps.jsonl")
-    unknown = ("step_time_s", "tokens_per_sec_per_gpu", "mfu", "num_steps", "window")
-    expected = {
-        **dict.fromkeys(unknown, ""),
-        "run_id": "b",
-        "outcome": "out_of_memory",
-        "withheld": "the run was out of memory",
-    }
-    assert expected == {name: failed[name] for name in expected}
-    expected = {
-        "run_id": "",
-        "release": "25.04",
-        "container": "nvcr.io/nvidia/nemo:25.04",
-        "qualifiers": "dropless",
-        "kernels": "TE, a|b",
-        "options": '{"overlap_grad_reduce": true, "recompute_granularity": "full"}',
-        "fsdp_enabled": "false",
-        "fsdp_size": "",
-        "tokens_per_sec_per_gpu": "12300.5",
-        "step_time_s": "",
-        "source": "data/published/page.md",
-        "source_line": "7",
-        "notes": "a, b; c | d",
-    }
-    assert expected == {name: published[name] for name in expected}
     assert 4 == len(exported(filled, "csv").splitlines())
 
 
@@ -133,20 +112,14 @@ def test_json_and_parquet_keep_types_and_agree(filled: URL) -> None:
     The spread by hand: eight steps, 98.1 s; 0.79875 s² over 7; 12.0 and 12.6 + 0.3 × 0.3 s; 60 GiB.
     """
     rows = rows_of(filled, "json")
-
     assert rows == rows_of(filled, "parquet")
     finished, failed, published = rows
-    assert (False, None, 8, 12_300.5) == tuple(
-        published[name]
-        for name in ("fsdp_enabled", "fsdp_size", "num_gpus", "tokens_per_sec_per_gpu")
-    )
+    names = ("fsdp_enabled", "fsdp_size", "num_gpus", "tokens_per_sec_per_gpu")
+    assert (False, None, 8, 12_300.5) == tuple(published[name] for name in names)
     known = {
-        "step_time_mean_s": 12.2625,
-        "step_time_stdev_s": 0.3377975,
-        "step_time_p10_s": 12.0,
-        "step_time_p90_s": 12.69,
-        "peak_memory_bytes": 64_424_509_440,
-    }
+        "step_time_mean_s": 12.2625, "step_time_stdev_s": 0.3377975, "step_time_p10_s": 12.0,
+        "step_time_p90_s": 12.69, "peak_memory_bytes": 64_424_509_440,
+    }  # fmt: skip
     assert known == pytest.approx({name: finished[name] for name in known})
     assert {None} == {row[name] for row in (failed, published) for name in known}
 
@@ -229,60 +202,42 @@ def test_what_follows_from_stated_figures_stands_beside_them(
     assert figures == {name: row[name] for name in Figures.model_fields if row[name] is not None}
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ((), ["a", "b", "c"]),
-        (("--framework", "nemo"), ["a", "b"]),
-        (("--release", "nemo 25.07"), ["b"]),
-        (("--release", "25.04"), ["a"]),
-        (("--system", "dgx-b200"), ["b"]),
-        (("--model", "Llama 3 70B"), ["c"]),
-        (("--framework", "nemo", "--model", "llama3-70b"), []),
-    ],
-)
-def test_results_are_narrowed_as_in_other_commands(
-    perfdb: Shell, sqlite: URL, options: tuple[str, ...], expected: list[str]
-) -> None:
-    """Each of these alone, or several together."""
-    nemo = factories.case(framework="nemo")
-    newer = factories.release("25.07", framework="nemo")
-    dfm = factories.release("main", framework="dfm")
+def test_results_are_narrowed_as_in_other_commands(perfdb: Shell, sqlite: URL) -> None:
+    """By each of these alone, or several together."""
+    nemo, dfm = ({"framework": name} for name in ("nemo", "dfm"))
+    published, made, of = factories.published, factories.release, factories.case
     factories.stored(
         sqlite,
-        factories.published(notes=("a",)),
-        factories.published(
-            notes=("b",),
-            case=nemo.model_copy(update={"system": "dgx-b200"}),
-            release=newer,
-        ),
-        factories.published(
-            notes=("c",),
-            case=factories.case(framework="dfm", model="llama3-70b"),
-            release=dfm,
-        ),
+        published(notes=("a",)),
+        published(notes=("b",), case=of(**nemo, system="dgx-b200"), release=made("25.07", **nemo)),
+        published(notes=("c",), case=of(**dfm, model="llama3-70b"), release=made("main", **dfm)),
     )
-    address = ("--db", sqlite.render_as_string())
-    for convention in ((), ("--convention", "causal")):
-        done = perfdb("export", "results", "--format", "json", *address, *options, *convention)
-        assert expected == sorted(row["notes"] for row in json.loads(done.stdout))
+    words = ("export", "results", "--format", "json", "--db", sqlite.render_as_string())
+    for options, expected in (
+        ((), "abc"),
+        (("--framework", "nemo"), "ab"),
+        (("--release", "nemo 25.07"), "b"),
+        (("--release", "25.04"), "a"),
+        (("--system", "dgx-b200"), "b"),
+        (("--model", "Llama 3 70B"), "c"),
+        (("--framework", "nemo", "--model", "llama3-70b"), ""),
+    ):
+        for convention in ((), ("--convention", "causal")):
+            done = perfdb(*words, *options, *convention)
+            assert list(expected) == sorted(row["notes"] for row in json.loads(done.stdout))
 
 
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
-        (
-            ("--framework", "nemoo", "--system", "dgx-h10", "--model", "llama3-8"),
-            (
-                "--framework: no results of 'nemoo'; did you mean nemo?",
-                "--system: no results of 'dgx-h10'; did you mean dgx-h100?",
-                "--model: no results of 'llama3-8'; did you mean llama3-8b?",
-            ),
-        ),
+        (("--framework", "nemoo", "--system", "dgx-h10", "--model", "llama3-8"),
+         ("--framework: no results of 'nemoo'; did you mean nemo?",
+          "--system: no results of 'dgx-h10'; did you mean dgx-h100?",
+          "--model: no results of 'llama3-8'; did you mean llama3-8b?")),
         (("--release", "9.9"), ("release: no release '9.9'; known: nemo 25.04",)),
         (("--release", ""), ("what follows --release is empty: is a variable not set?",)),
     ],
-)
+)  # fmt: skip
 def test_names_that_the_store_does_not_have_are_refused(
     perfdb: Shell, sqlite: URL, options: tuple[str, ...], messages: tuple[str, ...]
 ) -> None:
@@ -355,19 +310,11 @@ def test_markdown_is_a_table_that_renders() -> None:
 
 
 RATES = Table(
-    (
-        Column("system", str),
-        Column("tokens_per_sec_per_gpu", float),
-        Column("computed_tokens_per_sec_per_gpu", float),
-    ),
-    (
-        ("dgx-h100", 12_500.0, None),
-        ("dgx-b200", 25_000.0, None),
-        ("dgx-h100", None, None),
-        ("dgx-h100", None, 6_250.0),
-        ("dgx-h100", 0.0, None),
-    ),
-)
+    (Column("system", str), Column("tokens_per_sec_per_gpu", float),
+     Column("computed_tokens_per_sec_per_gpu", float)),
+    (("dgx-h100", 12_500.0, None), ("dgx-b200", 25_000.0, None), ("dgx-h100", None, None),
+     ("dgx-h100", None, 6_250.0), ("dgx-h100", 0.0, None)),
+)  # fmt: skip
 
 
 def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
@@ -375,25 +322,18 @@ def test_a_million_tokens_cost_what_the_gpu_hours_for_them_cost() -> None:
 
     A rate that is computed counts where none is stated.
     """
-    priced_rows = results.with_cost(RATES, results.prices(["dgx-h100=2.25"])).rows
-    assert [
-        (2.25, pytest.approx(0.05)),
-        (None, None),
-        (2.25, None),
-        (2.25, pytest.approx(0.1)),
-        (2.25, None),
-    ] == [row[3:] for row in priced_rows]
+    found = results.with_cost(RATES, results.prices(["dgx-h100=2.25"])).rows
+    assert [2.25, None, 2.25, 2.25, 2.25] == [row[3] for row in found]
+    costs = [row[4] for row in found]
+    assert [pytest.approx(0.05), None, None, pytest.approx(0.1), None] == costs
 
 
 def test_every_price_that_is_none_is_told_of_at_once() -> None:
-    """An unknown system, no number, nothing, less than nothing, and no end."""
+    """An unknown system, no number, nothing, less than nothing, no end; a second price."""
     said = ["dgx-h1000=2", "dgx-h100=two", "dgx-b200", "dgx-b300=-1", "dgx-gb200=inf", "cpu=2_49"]
     with pytest.raises(InputError) as error:
         results.prices(said)
     assert said == [problem.where.removeprefix("--price ") for problem in error.value.problems]
     assert catalog.other_systems() == error.value.problems[0].remedy
-
-
-def test_a_second_price_of_a_system_does_not_take_the_place_of_the_first() -> None:
     with pytest.raises(InputError, match=r"^--price: dgx-h100: given twice; keep one of them$"):
         results.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])

@@ -71,12 +71,9 @@ def test_flops_of_hybrids_and_others_are_those_of_automodel() -> None:
         for length, expected in entry["flops"].items():
             found = _per_token(name, int(length), AUTOMODEL) * int(length)
             assert expected == pytest.approx(found, rel=EXACT), name
-
-
-def test_a_depth_of_multi_token_prediction_is_that_of_megatron_lm() -> None:
     expected = BOTH["deepseek-v3"]["megatron_lm_with_mtp1_seq4096_gbs1"]
     found = _per_token("deepseek-v3-671b-mtp", 4096, MEGATRON_LM) * 4096
-    assert expected == pytest.approx(found, rel=EXACT)
+    assert expected == pytest.approx(found, rel=EXACT), "a depth of multi-token prediction"
 
 
 BILLIONS = {
@@ -113,7 +110,9 @@ def test_every_model_is_held_against_what_somebody_else_says() -> None:
     assert UNPROVEN.keys() == catalog.models().keys() - proven
 
 
-def test_every_model_has_flops_under_every_convention() -> None:
+def test_every_family_has_a_formula_and_every_model_flops_under_every_convention() -> None:
+    assert flops.FORMULAS.keys() == PARTS.keys()
+    assert PARTS.keys() > set(WITHOUT_EXPERTS)
     for model in catalog.models().values():
         for convention in flops.CONVENTIONS.values():
             assert flops.flops_per_token(model, 4096, convention)
@@ -127,11 +126,6 @@ def test_a_model_without_the_numbers_of_its_family_has_unknown_flops() -> None:
         assert flops.restate(100.0, CountedWork(bare, 4096), FULL, CAUSAL) is None
     deeper = _model("gpt-oss-20b").model_copy(update={"mtp_depth": 1})
     assert flops.flops_per_token(deeper, 4096) is None
-
-
-def test_every_family_has_a_formula() -> None:
-    assert flops.FORMULAS.keys() == PARTS.keys()
-    assert PARTS.keys() > set(WITHOUT_EXPERTS)
 
 
 def test_the_worked_example_of_the_nemotron_4_recipe() -> None:
@@ -190,13 +184,9 @@ def test_lora_as_automodel_counts_it() -> None:
 
 @pytest.mark.parametrize(
     ("name", "length", "layers", "width"),
-    [
-        ("llama3-8b", 8192, 32, 4096),
-        ("nemotron-h-8b", 8192, 4, 4096),
-        ("qwen3-next-80b-a3b", 4096, 12, 4096),
-        ("wan2.1-14b", 37440, 0, 5120),
-    ],
-)
+    [("llama3-8b", 8192, 32, 4096), ("nemotron-h-8b", 8192, 4, 4096),
+     ("qwen3-next-80b-a3b", 4096, 12, 4096), ("wan2.1-14b", 37440, 0, 5120)],
+)  # fmt: skip
 @pytest.mark.parametrize("task", ["sft", "lora"])
 def test_packing_leaves_out_the_attention_over_a_text_and_nothing_else(
     name: str, length: int, layers: int, width: int, task: Task
@@ -237,15 +227,6 @@ def test_megatron_bridge_counts_packed_lora_of_llama_3_70b_by_itself() -> None:
     assert unpacked == flops.flops_per_token(model, 4096, MEGATRON_BRIDGE)
 
 
-def test_restated_there_and_back_a_figure_is_itself() -> None:
-    work = CountedWork(catalog.model("gpt-oss-120b"), 4096)
-    for convention in flops.CONVENTIONS.values():
-        there = flops.restate(231.0, work, AUTOMODEL_25_10, convention)
-        assert there
-        back = flops.restate(there, work, convention, AUTOMODEL_25_10)
-        assert 231.0 == pytest.approx(back, rel=EXACT)
-
-
 def test_restating_nemo_25_04_takes_the_masked_half_of_attention_out() -> None:
     """Llama 3 70B on GB200: 1,943 TFLOP/s at 481.4 GFLOP a token are 1,813 at 449.2."""
     work = CountedWork(catalog.model("llama3-70b"), 8192)
@@ -255,23 +236,19 @@ def test_restating_nemo_25_04_takes_the_masked_half_of_attention_out() -> None:
 
 PAGES = {
     NEMO_25_04: [
-        ("llama3-8b", 8192, "pretrain", 33099, 1917),
-        ("llama3-70b", 8192, "pretrain", 4035, 1943),
+        ("llama3-8b", 8192, "pretrain", 33099, 1917), ("llama3-70b", 8192, "pretrain", 4035, 1943),
         ("nemotron4-15b", 4096, "pretrain", 17809, 1674),
         ("nemotron4-340b", 4096, "pretrain", 737, 1551),
-        ("mixtral-8x7b", 4096, "pretrain", 19275, 1598),
-        ("llama3-70b", 4096, "sft", 3977, 1658),
+        ("mixtral-8x7b", 4096, "pretrain", 19275, 1598), ("llama3-70b", 4096, "sft", 3977, 1658),
     ],
     AUTOMODEL_25_10: [
-        ("deepseek-v3-671b", 4096, "pretrain", 1002, 250),
-        ("kimi-k2", 4096, "pretrain", 924, 189),
+        ("deepseek-v3-671b", 4096, "pretrain", 1002, 250), ("kimi-k2", 4096, "pretrain", 924, 189),
         ("qwen3-30b-a3b", 4096, "pretrain", 12040, 277),
         ("gpt-oss-20b", 4096, "pretrain", 13058, 279),
-        ("llama3-70b", 8192, "pretrain", 866.77, 389),
-        ("llama3-8b", 4096, "lora", 12472.87, 402),
+        ("llama3-70b", 8192, "pretrain", 866.77, 389), ("llama3-8b", 4096, "lora", 12472.87, 402),
         ("qwen2.5-32b", 4096, "lora", 2250.31, 301),
     ],
-}
+}  # fmt: skip
 """Rows of data/published: tokens/s/GPU and TFLOP/s/GPU as NeMo 25.04 and AutoModel print them."""
 
 
@@ -284,30 +261,27 @@ def test_rows_of_a_page_follow_its_convention(convention: Convention) -> None:
         assert tflops * 1e12 / tokens == pytest.approx(expected, rel=rounding), name
 
 
-@pytest.mark.parametrize(
-    ("model", "sequence_length", "task", "low", "high"),
-    [
-        ("llama3-8b", 8192, "pretrain", 51.46, 51.50),
-        ("llama3-70b", 8192, "pretrain", 448.8, 449.6),
-        ("llama3.1-405b", 8192, "pretrain", 2520.9, 2530),
-        ("llama3-70b", 4096, "sft", 432.2, 435.3),
-        ("qwen3-30b-a3b", 4096, "pretrain", 22.81, 23.11),
-        ("qwen3-235b-a22b", 4096, "pretrain", 147.7, 148.3),
-        ("deepseek-v3-671b-mtp", 4096, "pretrain", 259.6, 260.4),
-        ("deepseek-v3-671b", 4096, "pretrain", 249.1, 249.7),
-        ("kimi-k2", 4096, "pretrain", 204.2, 204.6),
-        ("nemotron-v3-nano-30b", 8192, "pretrain", 22.1, 22.6),
-        ("nemotron-v3-super-120b-mtp", 8192, "pretrain", 84.3, 85.4),
-    ],
-)
-def test_megatron_bridge_pages_are_within_their_range(
-    model: str, sequence_length: int, task: Task, low: float, high: float
-) -> None:
+RANGES: list[tuple[str, int, Task, float, float]] = [
+    ("llama3-8b", 8192, "pretrain", 51.46, 51.50), ("llama3-70b", 8192, "pretrain", 448.8, 449.6),
+    ("llama3.1-405b", 8192, "pretrain", 2520.9, 2530), ("llama3-70b", 4096, "sft", 432.2, 435.3),
+    ("qwen3-30b-a3b", 4096, "pretrain", 22.81, 23.11),
+    ("qwen3-235b-a22b", 4096, "pretrain", 147.7, 148.3),
+    ("deepseek-v3-671b-mtp", 4096, "pretrain", 259.6, 260.4),
+    ("deepseek-v3-671b", 4096, "pretrain", 249.1, 249.7),
+    ("kimi-k2", 4096, "pretrain", 204.2, 204.6),
+    ("nemotron-v3-nano-30b", 8192, "pretrain", 22.1, 22.6),
+    ("nemotron-v3-super-120b-mtp", 8192, "pretrain", 84.3, 85.4),
+]  # fmt: skip
+"""Model, sequence length, task, and the range of GFLOP per token on the pages."""
+
+
+def test_megatron_bridge_pages_are_within_their_range() -> None:
     """Ranges over all releases that a page shows, widened by 0.1 % for the rounding of rows."""
-    for convention in (MEGATRON_BRIDGE, MEGATRON_BRIDGE_26_04):
-        found = flops.flops_per_token(catalog.model(model), sequence_length, convention, task)
-        assert found
-        assert low * 0.999 <= found / 1e9 <= high * 1.001
+    for model, length, task, low, high in RANGES:
+        for convention in (MEGATRON_BRIDGE, MEGATRON_BRIDGE_26_04):
+            found = flops.flops_per_token(catalog.model(model), length, convention, task)
+            assert found
+            assert low * 0.999 <= found / 1e9 <= high * 1.001, model
 
 
 def test_gpt_oss_was_counted_without_its_gate_until_26_04() -> None:

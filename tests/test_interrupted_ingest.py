@@ -164,25 +164,23 @@ def mounted(folder: Path, options: str, *before: str) -> list[str]:
     return prefix
 
 
-def test_a_full_disk_is_told_of(sqlite: URL, mixed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("", "database or disk is full; make room and try again"),
+        ("remount,ro", "unable to open database file; may files be made in"),
+    ],
+)
+def test_a_full_disk_and_a_store_that_may_only_be_read_are_told_of(
+    sqlite: URL, mixed: Path, tmp_path: Path, options: str, told: str
+) -> None:
     """With the store, and in words that name what is wrong."""
-    folder = tmp_path / "full"
+    folder = tmp_path / "mounted"
     folder.mkdir()
     store = folder / "store.sqlite"
-    prefix = mounted(folder, "", f"cp {shlex.quote(str(sqlite.database))} {store}")
+    prefix = mounted(folder, options, f"cp {shlex.quote(str(sqlite.database))} {store}")
     error = ingested(store_url(str(store)), mixed, prefix)
-    assert f"sqlite:///{store}: database or disk is full; make room and try again" in error
-
-
-def test_a_store_that_may_only_be_read_is_told_of(sqlite: URL, mixed: Path, tmp_path: Path) -> None:
-    """As one on a file system that is mounted to be read."""
-    folder = tmp_path / "closed"
-    folder.mkdir()
-    store = folder / "store.sqlite"
-    copy = f"cp {shlex.quote(str(sqlite.database))} {store}"
-    prefix = mounted(folder, "remount,ro", copy)
-    error = ingested(store_url(str(store)), mixed, prefix)
-    assert f"sqlite:///{store}: unable to open database file; may files be made in" in error
+    assert f"sqlite:///{store}: {told}" in error
 
 
 def test_a_store_that_another_program_keeps_locked_is_told_of(

@@ -101,21 +101,19 @@ def test_a_reader_opens_the_very_file_that_was_written(
     assert {Path(name).parts[0]} == made
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("sqlite:///x.sqlite?mode=ro", "'sqlite:///x.sqlite?mode=ro' has options, and a store"),
-        ("sqlite:///what?.sqlite", "has options, and a store takes none; write a ? of the file's"),
-        ("sqlite://x.sqlite", "names no file; write sqlite:///FILE, with three slashes"),
-        ("sqlite:///a%00b.sqlite", "is not UTF-8, or holds a null character"),
-        ("\udcff.sqlite", "is not UTF-8, or holds a null character; name another file"),
-        (":memory:", "a store in memory is gone at once"),
-        ("mysql://host/x", "unknown database 'mysql'"),
-    ],
-)
-def test_an_address_that_is_not_one_file_is_refused(given: str, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        store_url(given)
+def test_an_address_that_is_not_one_file_is_refused() -> None:
+    for given, message in {
+        "sqlite:///x.sqlite?mode=ro": "'sqlite:///x.sqlite?mode=ro' has options, and a store",
+        "sqlite:///what?.sqlite":
+            "has options, and a store takes none; write a ? of the file's",
+        "sqlite://x.sqlite": "names no file; write sqlite:///FILE, with three slashes",
+        "sqlite:///a%00b.sqlite": "is not UTF-8, or holds a null character",
+        "\udcff.sqlite": "is not UTF-8, or holds a null character; name another file",
+        ":memory:": "a store in memory is gone at once",
+        "mysql://host/x": "unknown database 'mysql'",
+    }.items():  # fmt: skip
+        with pytest.raises(InputError, match=re.escape(message)):
+            store_url(given)
 
 
 def test_a_database_that_is_not_ours_is_an_error(postgres_empty: URL) -> None:
@@ -146,17 +144,12 @@ def test_a_file_of_another_program_is_neither_read_nor_written(tmp_path: Path) -
     assert before == path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("where", "text"),
-    [
-        ("sqlite:////my stores/a.sqlite", "--db 'sqlite:////my stores/a.sqlite'"),
-        ("postgres://me:secret@host/perfdb", "--db postgresql+psycopg://me@host/perfdb"),
-    ],
-)
-def test_a_command_quotes_the_store_for_a_shell_and_hides_its_password(
-    where: str, text: str
-) -> None:
-    assert text == session.option(store_url(where).render_as_string())
+def test_a_command_quotes_the_store_for_a_shell_and_hides_its_password() -> None:
+    for where, text in {
+        "sqlite:////my stores/a.sqlite": "--db 'sqlite:////my stores/a.sqlite'",
+        "postgres://me:secret@host/perfdb": "--db postgresql+psycopg://me@host/perfdb",
+    }.items():
+        assert text == session.option(store_url(where).render_as_string())
 
 
 def test_a_store_of_a_newer_version_is_left_alone(store: URL, tmp_path: Path) -> None:

@@ -21,62 +21,37 @@ def test_the_three_packages_come_from_one_place() -> None:
     assert 1 == len(homes)
 
 
-def test_the_record_is_light_to_import() -> None:
-    loaded = _modules_after("import perfdb.record, perfdb.rundir, perfdb.recipe")
-    assert not loaded & {"sqlalchemy", "pandas", "torch", "sphinx", "streamlit", "rich"}
+HELP = (
+    "from click.testing import CliRunner; from perfdb.cli import cli; CliRunner().invoke(cli, {})"
+)
+HEAVY = "sqlalchemy pandas pydantic ruamel rich torch"
 
 
-def test_the_runner_needs_no_database() -> None:
-    loaded = _modules_after("import runner.run, runner.plan, runner.selftest, runner.cli")
-    assert not loaded & {"sqlalchemy", "pandas", "sphinx", "streamlit", "torch", "megatron"}
-
-
-def test_help_imports_nothing_heavy() -> None:
-    loaded = _modules_after("from click.testing import CliRunner; from perfdb.cli import cli; "
-                            "CliRunner().invoke(cli, ['--help'])")  # fmt: skip
-    assert not loaded & {"sqlalchemy", "pandas", "pydantic", "ruamel", "rich", "torch"}
-
-
-def test_the_help_of_recipes_imports_nothing_heavy() -> None:
-    loaded = _modules_after("from click.testing import CliRunner; from perfdb.cli import cli; "
-                            "CliRunner().invoke(cli, ['recipes', '--help'])")  # fmt: skip
-    assert not loaded & {"sqlalchemy", "pandas", "pydantic", "ruamel", "rich", "torch"}
-
-
-def test_a_site_is_made_without_what_reads_logs() -> None:
-    """numpy stands for perfdb.formats, which load it, and a third of a second with it."""
-    loaded = _modules_after("import perfdb.site.build, perfdb.site.directives")
-    assert not loaded & {"numpy", "matplotlib", "pandas", "alembic", "torch"}
-
-
-def test_a_build_with_nothing_to_do_loads_neither_the_store_nor_the_catalogue() -> None:
-    loaded = _modules_after("import perfdb.site")
-    assert not loaded & {"sqlalchemy", "pydantic"}
-
-
-def _modules_after(statement: str) -> set[str]:
-    """The top-level modules that a fresh interpreter has loaded after a statement."""
+@pytest.mark.parametrize(
+    ("statement", "unneeded"),
+    [
+        ("import perfdb.record, perfdb.rundir, perfdb.recipe",
+         "sqlalchemy pandas torch sphinx streamlit rich"),
+        ("import runner.run, runner.plan, runner.selftest, runner.cli",
+         "sqlalchemy pandas sphinx streamlit torch megatron"),
+        (HELP.format(["--help"]), HEAVY),
+        (HELP.format(["recipes", "--help"]), HEAVY),
+        # numpy stands for perfdb.formats, which load it, and a third of a second with it.
+        ("import perfdb.site.build, perfdb.site.directives",
+         "numpy matplotlib pandas alembic torch"),
+        ("import perfdb.site", "sqlalchemy pydantic"),
+    ],
+)  # fmt: skip
+def test_each_part_loads_nothing_heavy_that_it_does_not_need(statement: str, unneeded: str) -> None:
     code = f"{statement}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    assert not set(done.stdout.split()) & set(unneeded.split())
 
 
 @pytest.mark.slow
 def test_the_wheel_brings_its_migrations_and_migrates_a_store(tmp_path: Path) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "-o",
-            str(tmp_path),
-            str(ROOT),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation"]
+    subprocess.run([*build, "-o", str(tmp_path), str(ROOT)], check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

@@ -19,14 +19,14 @@ from perfdb.messages import note_text
 from perfdb.queries import results
 from perfdb.record import Figures, Method
 from perfdb.site.cells import CHOSEN
-from tests import seeds
+from tests import factories, seeds
 from tests.factories import case, published, release, stored, write_run
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "data" / "published"
 CORPUS = ROOT.parent / "shared" / "corpus"
-EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p' $z$ [^1]"
+EVIL = f"{factories.EVIL} $z$ [^1]"
 NOT_COMPARED = {"printed", "result_id", "release_id", "source", "source_line", "source_sha256",
                 "source_url", "published_on", "raw", "extras", "notes", "case_key",
                 "workload_key"}  # fmt: skip
@@ -40,9 +40,16 @@ exclude_patterns = ["_build"]
 
 
 @pytest.fixture
-def publish(perfdb: Shell) -> Shell:
-    """`perfdb publish`."""
-    return partial(perfdb, "publish")
+def publish(perfdb: Shell, sqlite: URL) -> Shell:
+    """`perfdb publish` of the store, whatever the audit finds."""
+    return partial(perfdb, "publish", "--db", str(sqlite.database), "--fail-on", "never")
+
+
+def read_again(folder: Path) -> URL:
+    """A new store of what was published."""
+    again = URL.create("sqlite", database=str(folder / "again.sqlite"))
+    filled(again, *(folder / "published").rglob("*.md"))
+    return again
 
 
 def filled(store: URL, *paths: Path) -> None:
@@ -66,17 +73,9 @@ def test_what_is_published_reads_back_as_what_it_was_made_from(
 ) -> None:
     """Every result and every figure survives the way out and in again."""
     filled(sqlite, PUBLISHED / name)
-    address = str(sqlite.database)
-    code, _, err = publish("--db", address, "--format", style, "--fail-on", "never")
+    code, _, err = publish("--format", style)
     assert (0, "") == (code, err)
-
-    again = tmp_path / "again.sqlite"
-    made = sorted((tmp_path / "published").rglob("*.md"))
-    store = URL.create("sqlite", database=str(again))
-    report = ingest.ingest(made, store, ingest.Options())
-
-    assert () == report.rejected
-    assert current(sqlite) == current(URL.create("sqlite", database=str(again)))
+    assert current(sqlite) == current(read_again(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -98,15 +97,14 @@ def test_how_the_figures_of_all_rows_were_measured_reads_back_and_of_some_stands
         for line, method in enumerate(methods, 1)
     ]
     stored(sqlite, *rows)
-    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+    publish("--format", "markdown")
 
     [path] = (tmp_path / "published").rglob("*.md")
     text = path.read_text()
     keys = ("  window: ", "  steps: ", "  flops_convention: ")
     front = [f"{key}{value}" for key, value in zip(keys, shared, strict=True) if value]
     assert front == [line for line in text.splitlines() if line.startswith(keys)]
-    again = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
-    filled(again, path)
+    again = read_again(tmp_path)
     assert [shared] * 2 == [tuple(row[name] for name in METHOD) for row in current(again)]
     if methods[0] != shared:
         assert "]: Window: last\\_n(10)\n" in text
@@ -128,71 +126,48 @@ def test_a_row_that_is_one_of_several_runs_says_so(
     named = [(f"run-{number}", outcome) for number, outcome in enumerate(["finished", *again])]
     runs = [write_run(tmp_path, run_id=run_id, outcome=outcome) for run_id, outcome in named]
     stored(sqlite, *runs, write_run(tmp_path, run_id="other", case=case(num_gpus=16)))
-    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+    publish("--format", "markdown")
 
-    copy = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
-    filled(copy, *(tmp_path / "published").rglob("*.md"))
-    with reading(copy) as connection:
+    with reading(read_again(tmp_path)) as connection:
         rows = [list(map(note_text, row.notes)) for row in connection.execute(results.current())]
     assert sorted([[], [wanted] if wanted else []]) == sorted(rows)
 
 
-def test_known_errors_keep_a_page_from_being_published(
-    sqlite: URL, publish: Shell, tmp_path: Path
+def test_known_errors_keep_a_page_from_being_published_or_stand_in_footnotes(
+    sqlite: URL, publish: Shell, perfdb: Shell, tmp_path: Path
 ) -> None:
     """An error of the audit that nobody has accepted is named, and nothing is written."""
     filled(sqlite, PUBLISHED / "nemo-25.04.md")
-
-    code, out, err = publish("--db", str(sqlite.database), "nemo 25.04")
-
+    code, out, err = perfdb("publish", "--db", str(sqlite.database), "nemo 25.04")
     assert (1, "") == (code, out)
     assert "Mixtral 8x22B on DGX-H100" in err
     assert "Nothing is written" in err
     assert not (tmp_path / "published").exists()
 
+    publish("nemo 25.04")
+    lines = (tmp_path / "published/nemo/25.04.md").read_text().splitlines()
+    assert [line for line in lines if "LLAMA3-70B" in line and "[^" in line]
+    assert any(line.startswith("[^") and "Audit:" in line for line in lines)
 
-def test_a_finding_stands_in_a_footnote_of_its_row(
+
+def test_pages_are_written_once_with_their_labels_and_never_over_what_somebody_wrote(
     sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
-    """A page that is published with its errors says so below its tables."""
-    filled(sqlite, PUBLISHED / "nemo-25.04.md")
-    publish("--db", str(sqlite.database), "nemo 25.04", "--fail-on", "never")
-
-    text = (tmp_path / "published/nemo/25.04.md").read_text()
-
-    marked = [line for line in text.splitlines() if "LLAMA3-70B" in line and "[^" in line]
-    assert marked
-    assert any(line.startswith("[^") and "Audit:" in line for line in text.splitlines())
-
-
-def test_the_same_store_makes_the_same_pages_and_says_so(
-    sqlite: URL, publish: Shell, tmp_path: Path
-) -> None:
-    """Publishing twice writes once."""
+    """They are labeled as on the site and as is asked; Markdown has no labels."""
     filled(sqlite, PUBLISHED / "dfm.md")
-    address = str(sqlite.database)
-
-    first = json.loads(publish("--db", address, "--json")[1])
-    second = json.loads(publish("--db", address, "--json")[1])
-
-    assert [{"path": "published/dfm/main.md", "action": "written"}] == first
-    assert [{"path": "published/dfm/main.md", "action": "unchanged"}] == second
-
-
-def test_a_page_that_somebody_wrote_is_not_overwritten(
-    sqlite: URL, publish: Shell, tmp_path: Path
-) -> None:
-    """Hand-written text in the way is bad input, and stays as it is."""
-    filled(sqlite, PUBLISHED / "dfm.md")
-    mine = tmp_path / "published/dfm/main.md"
-    mine.parent.mkdir(parents=True)
-    mine.write_text("# Mine\n")
-
-    code, _, err = publish("--db", str(sqlite.database))
-
-    assert 2 == code
+    path = tmp_path / "published/dfm/main.md"
+    for action in ("written", "unchanged"):
+        found = json.loads(publish("--json")[1])
+        assert [{"path": "published/dfm/main.md", "action": action}] == found
+    assert "\n(ref-performance-dfm-main)=\n# NeMo DFM main training" in path.read_text()
+    publish("--label", "ref-performance")
+    assert "\n(ref-performance)=\n(ref-performance-dfm-main)=\n# NeMo" in path.read_text()
+    publish("--format", "markdown")
+    assert ")=" not in path.read_text()
+    path.write_text("# Mine\n")
+    code, _, err = publish()
+    assert (2, "# Mine\n") == (code, path.read_text())
     assert "published/dfm/main.md: was not made by perfdb publish" in err
-    assert "# Mine\n" == mine.read_text()
 
 
 def test_pages_of_releases_that_the_store_has_no_more_are_named_and_stay(
@@ -201,14 +176,13 @@ def test_pages_of_releases_that_the_store_has_no_more_are_named_and_stay(
     """Not those of releases that were not asked for, nor what somebody wrote beside them."""
     filled(sqlite, PUBLISHED / "dfm.md")
     stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
-    address = str(sqlite.database)
-    assert "note:" not in publish("--db", address, "--fail-on", "never")[2]
+    assert "note:" not in publish()[2]
     gone = tmp_path / "published/dfm/main.md"
     (gone.parent / "mine.md").write_text("# Mine\n")
     ingest.withdraw([str(PUBLISHED / "dfm.md")], sqlite, "a draft")
 
     for words in ([], ["nemo 25.04"], ["--json"]):
-        code, out, err = publish("--db", address, "--fail-on", "never", *words)
+        code, out, err = publish(*words)
         assert (0, False) == (code, "dfm" in out)
         assert (
             "note: published/dfm/main.md: made by perfdb publish, and the store has no such "
@@ -227,7 +201,7 @@ def test_a_line_below_each_table_leads_to_the_original_of_its_page(
     original = f"perfdb:\n  source_url: {url}\n  published_on: 2025-07-30"
     page.write_text(text.replace("perfdb:", original, 1))
     filled(sqlite, page)
-    publish("--db", str(sqlite.database), "--fail-on", "never")
+    publish()
 
     made = (tmp_path / "published/dfm/main.md").read_text()
     line = next(line for line in made.splitlines() if line.startswith("Sources: "))
@@ -246,7 +220,7 @@ def test_a_note_of_all_rows_stands_once_below_its_table_and_reads_back(
     page = [published(line, case=case(num_gpus=count), notes=(*notes, *own))
             for line, count, own in ((7, 8, ()), (8, 16, ("of one row",)))]  # fmt: skip
     stored(sqlite, *page)
-    publish("--db", str(sqlite.database), "--format", "markdown", "--fail-on", "never")
+    publish("--format", "markdown")
 
     [path] = (tmp_path / "published").rglob("*.md")
     text = path.read_text()
@@ -255,9 +229,7 @@ def test_a_note_of_all_rows_stands_once_below_its_table_and_reads_back(
     lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert [False, True] == ["[^1]" in line for line in lines]
 
-    again = URL.create("sqlite", database=str(tmp_path / "again.sqlite"))
-    filled(again, path)
-    with reading(again) as connection:
+    with reading(read_again(tmp_path)) as connection:
         rows = connection.execute(results.current()).mappings()
         read = {row["num_gpus"]: set(map(note_text, row["notes"])) for row in rows}
     assert {8: {"of *every* row"}, 16: {"of *every* row", "of one row"}} == read
@@ -312,7 +284,7 @@ def test_a_page_explains_every_abbreviation_that_its_original_does(
     The page is filed as DFM's is.
     """
     filled(sqlite, PUBLISHED / "dfm.md", PUBLISHED / "automodel.md")
-    publish("--db", str(sqlite.database), "--format", style, "--fail-on", "never")
+    publish("--format", style)
 
     def explained(name: str) -> set[str]:
         lines = (tmp_path / "published" / name).read_text().partition("## Nomenclature")[2]
@@ -332,22 +304,6 @@ def test_a_page_explains_every_abbreviation_that_its_original_does(
     assert listed - {"MFU", "DP"} <= explained("automodel/main.md")
 
 
-def test_a_page_is_labelled_as_on_the_site_and_as_is_asked(
-    sqlite: URL, publish: Shell, tmp_path: Path
-) -> None:
-    """Markdown has no labels."""
-    filled(sqlite, PUBLISHED / "dfm.md")
-    address = str(sqlite.database)
-    path = tmp_path / "published/dfm/main.md"
-
-    publish("--db", address)
-    assert "\n(ref-performance-dfm-main)=\n# NeMo DFM main training" in path.read_text()
-    publish("--db", address, "--label", "ref-performance")
-    assert "\n(ref-performance)=\n(ref-performance-dfm-main)=\n# NeMo" in path.read_text()
-    publish("--db", address, "--format", "markdown")
-    assert ")=" not in path.read_text()
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -362,15 +318,14 @@ def test_a_label_that_cannot_be_one_and_an_unknown_release_are_bad_input(
 ) -> None:
     stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
 
-    code, _, err = publish("--db", str(sqlite.database), "--fail-on", "never", *words)
+    code, _, err = publish(*words)
 
     assert (2, True) == (code, message in err)
     assert not (tmp_path / "published").exists()
 
 
 @pytest.mark.parametrize(
-    ("framework", "version"),
-    [("nemo", "25.06<script>alert(7)</script>"), ("a>", None)],
+    ("framework", "version"), [("nemo", "25.06<script>alert(7)</script>"), ("a>", None)]
 )
 def test_a_release_whose_name_a_theme_would_take_for_html_is_not_published(
     sqlite: URL, publish: Shell, tmp_path: Path, framework: str, version: str | None
@@ -378,9 +333,8 @@ def test_a_release_whose_name_a_theme_would_take_for_html_is_not_published(
     """The message names it; the other releases of the store are published all the same."""
     evil = release(version, framework=framework)
     stored(sqlite, published(), published(line=8, release=evil, case=case(framework=framework)))
-    address = str(sqlite.database)
 
-    code, out, err = publish("--db", address, "--fail-on", "never")
+    code, out, err = publish()
 
     assert (1, 1) == (code, out.count("written"))
     assert f"'{framework} {version}'" in err or f"'{framework}'" in err
@@ -389,7 +343,7 @@ def test_a_release_whose_name_a_theme_would_take_for_html_is_not_published(
     [page] = (tmp_path / "published").rglob("*.md")
     assert f"{other.framework}/{other.version}.md" == str(page.relative_to(tmp_path / "published"))
     name = f"{framework} {version or '(unattributed)'}"
-    code, out, err = publish("--db", address, "--fail-on", "never", name)
+    code, out, err = publish(name)
     assert (1, "", 1) == (code, out, err.count("\n"))
 
 
@@ -406,19 +360,11 @@ def test_another_project_builds_the_pages_without_a_warning(
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "conf.py").write_text(CONF)
-    labels = (
-        "{ref}`ref-performance` {ref}`ref-performance-dfm-main` {ref}`ref-performance-nemo-25.04`"
-    )
+    names = ("performance", "performance-dfm-main", "performance-nemo-25.04")
+    labels = " ".join(f"{{ref}}`ref-{name}`" for name in names)
     toctree = "```{toctree}\n:glob:\n\npublished/*/*\n```\n"
     (docs / "index.md").write_text(f"# Docs\n\n{labels}\n\n{toctree}")
-    words = [
-        "--db",
-        str(sqlite.database),
-        "--output",
-        str(docs / "published"),
-        "--fail-on",
-        "never",
-    ]
+    words = ("--output", str(docs / "published"))
     publish(*words)
     publish(*words, "dfm main", "--label", "ref-performance")
 

@@ -15,12 +15,9 @@ pytestmark = pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds besi
 
 @pytest.mark.parametrize(
     ("read", "page", "rows"),
-    [
-        (seeds.nemo, "nemo-25.04.md", 39),
-        (seeds.automodel, "automodel.md", 15),
-        (seeds.dfm, "dfm.md", 5),
-    ],
-)
+    [(seeds.nemo, "nemo-25.04.md", 39), (seeds.automodel, "automodel.md", 15),
+     (seeds.dfm, "dfm.md", 5)],
+)  # fmt: skip
 def test_a_page_is_carried_over_whole(
     read: Callable[[], list[SeedRow]], page: str, rows: int
 ) -> None:

@@ -56,11 +56,7 @@ class Lab:
             "started_at": MONDAY + timedelta(days=self.count),
         }
         run = factories.write_run(
-            self.folder,
-            run_id=f"r{self.count}",
-            case=case,
-            step_times=times,
-            **(fields | changed),
+            self.folder, run_id=f"r{self.count}", case=case, step_times=times, **(fields | changed)
         )
         factories.stored(self.store, run)
 
@@ -113,26 +109,12 @@ class TestOrder:
         """0.9 comes before 0.10, whatever was run first; 12 s to 12.06 s is within the noise."""
         for version, seconds in (("0.10.0", 12.0), ("0.9.0", 12.06), ("0.11.0", 13.0)):
             lab.ran(version, seconds)
-
         [series] = lab.followed()
-
         assert [("0.9.0", None), ("0.10.0", "same"), ("0.11.0", "slower")] == verdicts(series)
         last = series.points[-1].judgement
         assert last
         assert 12 / 13 == pytest.approx(last.ratio)
         assert "tokens_per_sec_per_gpu" == series.metric
-
-    def test_builds_of_several_commits_follow_one_another_in_the_order_of_time(
-        self, lab: Lab
-    ) -> None:
-        """The letters of a hash are no order."""
-        first, second = "0.16.0rc0+c4d5e6f", "0.16.0rc0+1a2b3c4"
-        lab.ran(first, 12.0)
-        lab.ran(second, 13.0)
-
-        [series] = lab.followed()
-
-        assert [(first, None), (second, "slower")] == verdicts(series)
 
     def test_builds_of_one_file_are_in_the_order_of_its_dates_then_of_its_lines(
         self, store: URL, tmp_path: Path
@@ -157,9 +139,13 @@ class TestOrder:
         self, lab: Lab
     ) -> None:
         """main takes 13 s and next 12 s: not one after the other, each after 1.1, of 12 s."""
-        for version, seconds in (("next", 12.0), ("1.0", 11.0), ("main", 13.0), ("1.1", 12.0)):
+        for version, seconds in (("next", 12.0), ("main", 13.0)):
             lab.ran(version, seconds)
-        lab.ran(None, 12.0)
+        [alone] = lab.followed()
+        assert [("main", None), ("next", None)] == verdicts(alone)
+        assert (None, False) == (alone.regression, alone.is_slower())
+        for version, seconds in (("1.0", 11.0), ("1.1", 12.0), (None, 12.0)):
+            lab.ran(version, seconds)
 
         [series] = lab.followed()
 
@@ -184,7 +170,10 @@ class TestOrder:
     def test_the_containers_of_a_version_follow_one_another_in_time(
         self, lab: Lab, trend: Shell
     ) -> None:
-        """By their names z9 would be the last; it was run first, though stored last."""
+        """By their names z9 would be the last; it was run first, though stored last.
+
+        Those of a branch are counted.
+        """
         lab.ran("0.16.0", 12.0)
         lab.boxed("a1", 12, 14.0)
         lab.boxed("z9", 11, 12.0)
@@ -197,19 +186,17 @@ class TestOrder:
         assert ["0.16.0", *labels, "0.18.0"] == [point["release"] for point in series["points"]]
         assert [None, "same", "slower", "same"] == [one["verdict"] for one in series["points"]]
         assert (1, True) == (code, f"first slower: {labels[1]}" in out)
-
-    def test_the_containers_of_a_branch_are_counted_and_one_needs_no_name(
-        self, lab: Lab, trend: Shell
-    ) -> None:
-        lab.boxed("n1", 11, 12.0)
         for name in ("n1", "n2"):
             box = Release(framework="megatron-core", version="main", container=name)
             lab.ran("main", 12.0, release=box)
-
         [series] = json.loads(trend("--json").stdout)["series"]
-        out = trend("llama3-8b").stdout
-        assert (True, False) == ("  2 containers  " in out, "mcore:n1" in out)
-        assert [1, 2] == [point["num_containers"] for point in series["points"]]
+        assert "  2 containers  " in trend("llama3-8b").stdout
+        assert [1, 1, 1, 1, 2] == [point["num_containers"] for point in series["points"]]
+
+    def test_the_only_container_of_a_version_needs_no_name(self, lab: Lab, trend: Shell) -> None:
+        lab.boxed("n1", 11, 12.0)
+        lab.ran("0.18.0", 12.0)
+        assert "mcore:n1" not in trend("llama3-8b").stdout
 
 
 class TestRegression:
@@ -218,7 +205,6 @@ class TestRegression:
         [
             ((12.0, 11.0), None, False),
             ((12.0, 11.0, 12.0, 13.0), 2, False),
-            ((12.0, 13.0, 12.5), 1, False),
             ((12.0, 13.0, 12.5, 12.02), 1, True),  # the same as the first
             ((12.0, 13.0, 11.0, 12.0), 3, False),  # that of 13 s was made up for
             ((12.0, "out_of_memory", 13.0), 2, False),  # 13 s are compared with the first
@@ -233,18 +219,9 @@ class TestRegression:
         assert (expected, recovered) == (series.regression, series.recovered)
         if "out_of_memory" in seconds:
             assert [("1", None), ("2", "failed"), ("3", "slower")] == verdicts(series)
-
-    def test_branches_alone_are_not_judged(self, lab: Lab) -> None:
-        lab.ran("main", 12.0)
-        lab.ran("next", 13.0)
-        [series] = lab.followed()
-        assert [("main", None), ("next", None)] == verdicts(series)
-        assert (None, False) == (series.regression, series.is_slower())
-
-    def test_a_longer_step_is_slower_and_a_shorter_one_faster(self, lab: Lab) -> None:
-        lab.ran_each(12.0, 13.0, 12.0)
-        [series] = lab.followed(metric="step_time_s")
-        assert [("1", None), ("2", "slower"), ("3", "faster")] == verdicts(series)
+        if recovered:
+            [series] = lab.followed(metric="step_time_s")
+            assert ["slower", "faster"] == [str(point.verdict) for point in series.points[1:3]]
 
     def test_it_is_not_made_up_for_by_another_window_or_by_noise(self, lab: Lab) -> None:
         """12 s, 13 s, then 12 s over other steps, or steps between 10 and 14 s."""
@@ -419,17 +396,14 @@ class TestCommand:
         lab.ran_each(12.0, 13.0)
         lab.ran_each(12.0, 12.0, case=factories.case(num_gpus=16))
         lab.ran("2", 100.0, factories.case(model="llama3-70b"))
-
         out, everything = trend("--fail-on", "regression").stdout, trend("--all").stdout
-        narrowed = trend("--framework", "megatron-core", "--json")
-
-        sizes = ("8 × DGX-H100", "16 × DGX-H100")
-        assert sizes[:1] == tuple(size for size in sizes if f"BF16 · {size}" in out)
+        assert (True, False) == ("BF16 · 8 × DGX-H100" in out, "BF16 · 16 × DGX-H100" in out)
         assert "70B" not in out
         assert out.endswith("; 1 without news are not listed: --all lists them\n")
         for said in ("BF16 · 16 × DGX-H100", "Llama 3 70B", "In one release alone"):
             assert said in everything
         assert "--all lists" not in everything
+        narrowed = trend("--framework", "megatron-core", "--json")
         assert 3 == len(json.loads(narrowed.stdout)["series"])
 
     def test_many_runs_are_summed_up_in_lines_that_fit(self, lab: Lab, trend: Shell) -> None:
@@ -447,20 +421,15 @@ class TestCommand:
         assert re.search(r"22 runs, \d\d\.\d%–\d\d\.\d%", mfu)
         assert max(map(len, out.splitlines())) <= 120
 
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
+    def test_bad_input_is_refused(self, lab: Lab, trend: Shell) -> None:
+        lab.ran("1", 12.0)
+        for words, message in (
             (("--fail-on", "regresion"), "no 'regresion'; did you mean regression?"),
             (("--fail-on", "never,regression"), "'never' stands alone"),
             (("--min-change", "-1%"), "such as 2%"),
             (("--min-change", "100%"), "such as 2%"),
             (("--min-change", "nan"), "such as 2%"),
             (("llama4",), "no results of 'llama4'; did you mean llama3-8b"),
-        ],
-    )
-    def test_bad_input_is_refused(
-        self, lab: Lab, trend: Shell, words: tuple[str, ...], message: str
-    ) -> None:
-        lab.ran("1", 12.0)
-        code, out, err = trend("llama3-8b", *words)
-        assert (2, "", True) == (code, out, message in err)
+        ):
+            code, out, err = trend("llama3-8b", *words)
+            assert (2, "", True) == (code, out, message in err)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from perfdb.record import Figures
 from tests import factories
 from tests.shell import Done, Shell
 from tests.test_trend import ONE, TWO, Lab, recomputed
@@ -61,8 +60,12 @@ class TestRegression:
     def test_a_gate_closes_on_a_branch_that_is_slower_than_the_newest_release(
         self, lab: Lab, trend: Shell
     ) -> None:
-        for version, seconds in (("1", 12.0), ("main", 13.0), ("next", 12.0)):
-            lab.ran(version, seconds)
+        """None closes between branches, of which 13 s are 7.7 % less than 12 s."""
+        lab.ran("main", 13.0)
+        lab.ran("next", 12.0)
+        lab.ran("main", 12.0, factories.case(num_gpus=16))
+        assert 0 == gate(trend).code
+        lab.ran("1", 12.0)
 
         code, out, _ = gate(trend, "llama3-8b")
 
@@ -70,22 +73,8 @@ class TestRegression:
         said = "  slower than 1: main; main, next have no order: none is compared with another\n"
         assert said in out
         assert "first slower" not in out
-
-    def test_no_gate_closes_between_branches(self, lab: Lab, trend: Shell) -> None:
-        lab.ran("main", 12.0)
-        lab.ran("next", 13.0)
-        lab.ran("main", 12.0, factories.case(num_gpus=16))
-        assert 0 == gate(trend).code
-
-    def test_a_final_release_is_newer_than_its_candidates(self, lab: Lab, trend: Shell) -> None:
-        for version in ("0.20.0", "0.21.0rc1", "0.21.0.dev3"):
-            lab.ran(version, 12.0)
-        lab.ran("0.21.0", 14.0)
-        lab.ran("0.21.0rc1", 12.0, factories.case(num_gpus=4))
-
-        code, out, _ = gate(trend)
-        assert (1, True) == (code, "first slower: 0.21.0\n" in out)
-        assert "Missing in megatron-core 0.21.0\n" in out
+        asked = ("--fail-on", "regression", "--min-change")
+        assert [1, 0] == [trend(*asked, least).code for least in ("7%", "8%")]
 
     @pytest.mark.parametrize(
         ("seconds", "least", "code"),
@@ -93,7 +82,6 @@ class TestRegression:
             ((12.0, 12.24), "1%", 1),  # 12/12.24 is 2.0 % less
             ((12.0, 12.24), "3", 0),
             ((12.0, 12.24, 12.48), "3%", 1),  # together 3.8 % less than at first
-            ((12.0, 12.12, 12.48), "3.5%", 1),  # 2.9 % at once, and 3.8 % less than the best
             ((12.0, 13.0, 12.24), "3%", 0),  # made up for but for 2.0 %
         ],
     )
@@ -103,11 +91,6 @@ class TestRegression:
         lab.ran_each(*seconds)
         asked = ("llama3-8b", "--fail-on", "regression")
         assert (code, 1) == (trend(*asked, "--min-change", least).code, trend(*asked).code)
-
-    def test_a_branch_that_is_slower_by_less_closes_no_gate(self, lab: Lab, trend: Shell) -> None:
-        lab.ran("1", 12.0)
-        lab.ran("main", 12.24)
-        assert (1, 0) == (gate(trend).code, gate(trend, "--min-change", "3%").code)
 
 
 class TestDecline:
@@ -217,33 +200,26 @@ class TestFailed:
 
 
 class TestUnknown:
-    @pytest.mark.parametrize(
-        ("how", "said"),
-        [
-            ("window", "windows differ: skip_warmup(2) / last_n(4)"),
-            # By hand: 4 s from decile to decile of 12 s are 13 %, with 7 degrees 2.365 × 13 %.
-            ("noise", "too noisy to tell: ±30.8 %"),
-        ],
-    )
     def test_what_cannot_be_compared_closes_the_gate_that_asks_for_it(
-        self, lab: Lab, trend: Shell, how: str, said: str
+        self, lab: Lab, trend: Shell
     ) -> None:
-        lab.ran("1", 12.0)
-        lab.ran("2", 13.0 if how == "window" else [10.0, 14.0] * 5)
-        if how == "window":
-            recomputed(lab, "2", "last_n(4)")
+        lab.ran_each(12.0, 13.0)
+        recomputed(lab, "2", "last_n(4)")
 
         [series] = json.loads(trend("llama3-8b", "--json").stdout)["series"]
         code, out, err = trend("llama3-8b", "--fail-on", "regression")
 
+        said = "windows differ: skip_warmup(2) / last_n(4)"
         assert ("unknown", said) == (series["points"][1]["verdict"], series["points"][1]["reason"])
         assert (0, 1) == (code, trend("llama3-8b", "--fail-on", "regression,unknown").code)
         assert said in out.split("Cannot be told")[1]
         assert "warning: 1 cannot be told, and --fail-on unknown was not asked for\n" == err
 
     def test_what_was_too_noisy_once_closes_no_gate_for_ever(self, lab: Lab, trend: Shell) -> None:
+        """By hand: 4 s from decile to decile of 12 s are 13 %, with 7 degrees 2.365 × 13 %."""
         lab.ran("1", 12.0)
         lab.ran("2", [10.0, 14.0] * 5)
+        assert (1, True) == (gate(trend).code, "too noisy to tell: ±30.8 %" in gate(trend).stdout)
         for version in ("3", "4"):
             lab.ran(version, 12.0)
 
@@ -251,17 +227,6 @@ class TestUnknown:
         [series] = lab.followed()
         assert (0, False) == (code, "Cannot be told" in out)
         assert [None, "unknown", "unknown", "same"] == [point.verdict for point in series.points]
-
-    def test_it_is_said_which_figures_two_releases_state(self, lab: Lab, trend: Shell) -> None:
-        stating = {"1": Figures(tokens_per_sec_per_gpu=12_273), "2": Figures(step_time_s=10.8)}
-        pages = [
-            factories.published(release=factories.release(version), figures=figures)
-            for version, figures in stating.items()
-        ]
-        factories.stored(lab.store, *pages)
-        [series] = json.loads(trend("llama3-8b", "--json").stdout)["series"]
-        said = "no figure that both state (Tokens/s/GPU; Step time (s))"
-        assert said == series["points"][1]["reason"]
 
 
 class TestOpenErrors:
@@ -352,16 +317,13 @@ class TestEachCase:
         assert (0, []) == (gate(trend).code, closed_on(trend))
         said = "first slower: 2; another layout has taken its place\n"
         assert (before == 13.0) is (said in gate(trend, "--all").stdout)
+        if before == 11.0:
+            lab.ran("main", 10.9, TWO)
+            lab.ran("main", 12.5, ONE)
+            assert [(ONE.key, ["regression"])] == closed_on(trend)
+            return
         lab.ran("4", 11.9, TWO)
         assert [(TWO.key, ["regression"]), (None, ["regression"])] == closed_on(trend)
-
-    def test_a_branch_is_compared_with_the_last_release_of_a_layout_that_gave_way(
-        self, lab: Lab, trend: Shell
-    ) -> None:
-        for version, seconds, layout in (("1", 12.0, ONE), ("2", 11.0, TWO), ("main", 11.0, TWO),
-                                         ("main", 12.5, ONE)):  # fmt: skip
-            lab.ran(version, seconds, layout)
-        assert [(ONE.key, ["regression"])] == closed_on(trend)
 
     @pytest.mark.parametrize(("seconds", "closes"), [(11.9, ["missing"]), (11.0, [])])
     def test_a_layout_gave_way_to_one_that_is_not_new_only_if_that_is_faster(

@@ -53,24 +53,18 @@ def looked_into() -> None:
 def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
     """Two measured releases that share a case, a failed run, and two published releases."""
     monkeypatch.setenv("PERFDB_URL", str(sqlite))
+    failed = {"outcome": Outcome.OUT_OF_MEMORY, "error": "CUDA out of memory"}
+    wan = published(
+        case=case(framework="dfm", model="wan2.1-14b"),
+        release=Release(framework="dfm", version="26.02"),
+        figures=Figures(model_tflops_per_sec_per_gpu=820),
+    )
     stored(
         sqlite,
         write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
         write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
-        write_run(
-            tmp_path,
-            run_id="oom",
-            case=case(model="llama3-70b"),
-            outcome=Outcome.OUT_OF_MEMORY,
-            error="CUDA out of memory",
-        ),
-    )
-    stored(sqlite, published(release=Release(framework="nemo", version="25.10")))
-    other = case(framework="dfm", model="wan2.1-14b")
-    wan = published(
-        case=other,
-        release=Release(framework="dfm", version="26.02"),
-        figures=Figures(model_tflops_per_sec_per_gpu=820),
+        write_run(tmp_path, run_id="oom", case=case(model="llama3-70b"), **failed),
+        published(release=Release(framework="nemo", version="25.10")),
     )
     stored(sqlite, wan, page="wan.md")
     return sqlite
@@ -126,14 +120,17 @@ class TestCompare:
         assert {"▲ better", "▼ worse"} < {metric.label for metric in app.metric}
         assert "in Peak memory (bytes)." in app.caption[0].value
 
-    def test_two_releases_with_nothing_in_common_say_why(self, filled):
+    def test_releases_that_cannot_be_compared_say_why_and_an_unknown_one_is_replaced(self, filled):
+        """The choice is in the address, and releases stay text."""
         app = self.page("nemo 25.10", "dfm 26.02")
         names = "NeMo Framework 25.10 and NeMo DFM 26.02"
         assert f"Nothing to compare: {names} share no work" in unescaped(app.info[0].value)
         assert "different models (Llama 3 8B / WAN 2.1 14B)" in unescaped(app.info[0].value)
-
-    def test_a_link_to_an_unknown_release_shows_another_one_and_not_the_same_twice(self, filled):
-        """The choice is in the address, and releases stay text."""
+        app = self.page("nemo 25.10", "nemo 25.10")
+        assert ["A and B are both NeMo Framework 25.10: choose another release for one."] == [
+            unescaped(info.value) for info in app.info
+        ]
+        assert ([], []) == (list(app.table), list(app.subheader))
         app = self.page("nemo 99", "megatron-core 0.16.1")
         assert [
             "The store has no release a “nemo 99” with results that count; Megatron-Core 0.16.0 is "
@@ -142,13 +139,6 @@ class TestCompare:
         assert 1 == len(app.table[0].value)
         assert ["megatron-core 0.16.0"] == listed(app.query_params["a"])
         assert "NeMo Framework 25.10" in app.selectbox[0].options
-
-    def test_a_release_is_not_compared_with_itself(self, filled):
-        app = self.page("nemo 25.10", "nemo 25.10")
-        assert ["A and B are both NeMo Framework 25.10: choose another release for one."] == [
-            unescaped(info.value) for info in app.info
-        ]
-        assert ([], []) == (list(app.table), list(app.subheader))
 
     def test_a_row_with_findings_is_marked_unless_they_are_accepted(
         self, impossible, tmp_path, monkeypatch
@@ -229,7 +219,7 @@ class TestExplore:
         two_nodes = table[table["model_title"] == "Llama 3 8B (2-node)"].iloc[0]
         assert ("LoRA", "BF16") == (two_nodes["task"], two_nodes["precision"])
 
-    def test_filters_in_the_address_narrow_the_results(self, filled):
+    def test_filters_in_the_address_narrow_the_results_and_unknown_ones_are_left_out(self, filled):
         app = AppTest.from_function(explored)
         app.query_params["origin"] = "published"
         app.query_params["release"] = "nemo 25.10"
@@ -237,14 +227,13 @@ class TestExplore:
         app.multiselect(key="origin").set_value(["measured"])
         assert "No result is like this" in unescaped(shown(app).info[0].value)
 
-    def test_a_filter_that_the_store_does_not_have_is_said_to_be_left_out(self, filled):
         app = AppTest.from_function(explored)
         app.query_params["task"], app.query_params["model"] = "pretrain", "Nope"
         app.query_params["system"] = ["dgx-h100", "dgx-x9"]
+        said = "with results that count"
         assert {
-            "The store has no model “Nope” with results that count; all are shown instead.",
-            "The store has no system “dgx-x9” with results that count; "
-            "the others are shown instead.",
+            f"The store has no model “Nope” {said}; all are shown instead.",
+            f"The store has no system “dgx-x9” {said}; the others are shown instead.",
         } == {unescaped(warning.value) for warning in shown(app).warning}
         assert [] == listed(app.query_params.get("model", []))
 
@@ -261,7 +250,11 @@ class TestExplore:
 
 
 class TestRuns:
-    def test_a_run_in_the_address_is_shown_with_figures_command_machine_and_files(self, filled):
+    def test_a_run_in_the_address_is_shown_or_else_the_newest(self, filled, tmp_path):
+        """With figures, command, machine and files; one that failed says why it has no figures.
+
+        The newest started last, in the midst of the alphabet.
+        """
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "old"
         shown(app)
@@ -272,7 +265,6 @@ class TestRuns:
         assert ("hostname", "node-1") == tuple(machine.iloc[0])
         assert {"run.json", "steps.jsonl"} <= set(files["name"])
 
-    def test_a_failed_run_says_why_it_has_no_figures(self, filled):
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "oom"
         errors, warnings = shown(app).error, app.warning
@@ -284,8 +276,6 @@ class TestRuns:
         assert configured in [unescaped(one.value) for one in app.markdown]
         assert "Read from" == unescaped(app.caption[1].value)[:9]
 
-    def test_it_opens_on_the_newest_run(self, filled, tmp_path):
-        """The one that started last, in the midst of the alphabet."""
         late = datetime(2026, 5, 1, tzinfo=UTC)
         run = write_run(tmp_path, run_id="nx", started_at=late, ended_at=late + timedelta(hours=1))
         stored(filled, run)
@@ -294,10 +284,7 @@ class TestRuns:
 
     @pytest.mark.parametrize(
         ("window", "skipped", "measured"),
-        [
-            ("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]),
-            ("window(2,5)", (3,), [2, 4, 5]),
-        ],
+        [("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]), ("window(2,5)", (3,), [2, 4, 5])],
     )
     def test_the_steps_that_the_figures_are_taken_over_are_marked(
         self, filled, tmp_path, window, skipped, measured

@@ -1,6 +1,7 @@
 """How figures and findings are printed in tables."""
 
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -11,24 +12,18 @@ from dashboards.findings import bullets, by_result, gravest_first, is_wrong, mar
 from dashboards.tables import PLAIN, columns, figures, plainly, printed
 from dashboards.views.explore import layout
 from perfdb.metrics import METRICS
-from perfdb.record import Finding, Severity
+from perfdb.record import Severity
+from tests import factories
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("model_tflops_per_sec_per_gpu", 0.0012345, "0.00123"),
-        ("model_tflops_per_sec_per_gpu", 711, "711.00"),
-        ("tokens_per_sec_per_gpu", 32363.2, "32,363"),
-        ("step_time_s", 4.05, "4.050"),
-        ("mfu", 0.5689, "56.9%"),
-        ("mfu", 0.00004, "0.00400%"),
-        ("mfu", None, "–"),
-        ("tokens_per_sec_per_gpu", math.nan, "–"),
-    ],
-)
-def test_a_figure_has_the_digits_of_its_metric_and_at_least_three(name, value, text):
-    assert text == printed(METRICS[name], value)
+def test_a_figure_has_the_digits_of_its_metric_and_at_least_three():
+    tflops, tokens = "model_tflops_per_sec_per_gpu", "tokens_per_sec_per_gpu"
+    for name, value, text in (
+        (tflops, 0.0012345, "0.00123"), (tflops, 711, "711.00"), (tokens, 32363.2, "32,363"),
+        ("step_time_s", 4.05, "4.050"), ("mfu", 0.5689, "56.9%"), ("mfu", 0.00004, "0.00400%"),
+        ("mfu", None, "–"), (tokens, math.nan, "–"),
+    ):  # fmt: skip
+        assert text == printed(METRICS[name], value)
 
 
 @given(st.sampled_from(list(METRICS.values())), st.floats(1e-9, 1e9))
@@ -54,21 +49,11 @@ def test_a_table_prints_its_figures_one_by_one_and_keeps_their_values():
 
 def test_a_table_prints_a_published_figure_with_the_digits_of_its_page():
     """The first row's page says 18.90 and 250, the second row is of a run, the third says 867."""
-    rows = pd.DataFrame(
-        {
-            "step_time_s": [18.9, 18.9, None],
-            "model_tflops_per_sec_per_gpu": [250.0, 250.0, 867.0],
-            "num_gpus": [8, 8, 8],
-        },
-        index=[4, 7, 9],
-    )
-    raw = [
-        {"step_time_s": "18.90", "model_tflops_per_sec_per_gpu": "250"},
-        {},
-        {"model_tflops_per_sec_per_gpu": "867"},
-    ]
+    time, tflops = "step_time_s", "model_tflops_per_sec_per_gpu"
+    cells = {time: [18.9, 18.9, None], tflops: [250.0, 250.0, 867.0], "num_gpus": [8, 8, 8]}
+    raw = [{time: "18.90", tflops: "250"}, {}, {tflops: "867"}]
     expected = [["18.90", "250", "8"], ["18.90", "250.00", "8"], ["–", "867", "8"]]
-    assert expected == cells_of(figures(rows, raw))
+    assert expected == cells_of(figures(pd.DataFrame(cells, index=[4, 7, 9]), raw))
 
 
 def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
@@ -95,33 +80,16 @@ def test_a_column_of_numbers_shows_all_its_digits():
     assert 7 * 40 <= found["run_name"]["width"]
 
 
-@pytest.mark.parametrize(
-    ("ways", "text"),
-    [
-        ((4, 2, 1, None, None), "TP4·PP2"),
-        ((1, 1, 2, 8, None), "CP2·EP8"),
-        ((1, 1, 1, None, None), "TP1"),
-        ((None, None, None, None, None), None),
-    ],
-)
-def test_a_layout_names_the_ways_in_which_a_model_is_divided(ways, text):
-    names = (
-        "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",
-        "virtual_pipeline",
-    )  # fmt: skip
-    assert text == layout(dict(zip(names, ways, strict=True)))
+def test_a_layout_names_the_ways_in_which_a_model_is_divided():
+    names = [f"{it}_parallel" for it in ("tensor", "pipeline", "context", "expert")]
+    for ways, text in (
+        ((4, 2, 1, None), "TP4·PP2"), ((1, 1, 2, 8), "CP2·EP8"), ((1, 1, 1, None), "TP1"),
+        ((None, None, None, None), None),
+    ):  # fmt: skip
+        assert text == layout({"virtual_pipeline": None} | dict(zip(names, ways, strict=True)))
 
 
-def finding(severity: Severity, **changed: object) -> Finding:
-    fields: dict[str, object] = {
-        "rule": "peak", "severity": severity, "fields": ("mfu",), "expected": None, "found": None,
-        "message": "120 % of the peak", "suggestion": None, "model": "llama3-8b",
-        "system": "dgx-h100", "release": "25.04", "source": "page.md", "source_line": 7,
-        "framework": "nemo", "result_id": 3,
-    }  # fmt: skip
-    return Finding.model_validate(fields | changed)
-
-
+finding = partial(factories.finding, message="120 % of the peak", result_id=3)
 ERROR, INFO = finding(Severity.ERROR), finding(Severity.INFO)
 ACCEPTED = finding(Severity.ERROR, acknowledged="known (A. Person, 2026-01-31)")
 
@@ -145,6 +113,6 @@ def test_a_mark_counts_the_findings_and_only_open_errors_are_wrong():
 
 def test_a_sentence_keeps_its_signs():
     """Markdown takes none of them for its own, in names of models least of all."""
-    odd = finding(Severity.ERROR, message="a*b_c <i> $x$ [l](u)")
-    assert r"- error (`peak`): a\*b\_c \<i\> \$x\$ \[l\]\(u\)\." == bullets([odd])
+    odd = finding(suggestion=None, message="a*b_c <i> $x$ [l](u)")
+    assert r"- error (`micro_batch`): a\*b\_c \<i\> \$x\$ \[l\]\(u\)\." == bullets([odd])
     assert "25 % of the peak" == plain("25 % of the peak")

@@ -24,15 +24,11 @@ MOST_BYTES = 1 << 16
 LOG = nemo().encode()
 
 NAMES = {
-    "megatron_golden": "golden_values_dev.json",
-    "megatron_bridge_golden": "golden_values.json",
-    "automodel_summary": "benchmark.json",
-    "automodel_training": "training.jsonl",
-    "llmb_config": "llmb-config_1.yaml",
-    "megatron_config": "model_config.yaml",
-    "verification_card": "card.yaml",
-    "mlperf": "result_0.txt",
-}
+    "megatron_golden": "golden_values_dev.json", "megatron_bridge_golden": "golden_values.json",
+    "automodel_summary": "benchmark.json", "automodel_training": "training.jsonl",
+    "llmb_config": "llmb-config_1.yaml", "megatron_config": "model_config.yaml",
+    "verification_card": "card.yaml", "mlperf": "result_0.txt",
+}  # fmt: skip
 """What a file of a format is called, where not train.log."""
 
 
@@ -136,12 +132,6 @@ def _trees() -> Iterator[bytes]:
 
 
 SEEDS: Mapping[str, Callable[[], Iterator[bytes]]] = {
-    "page": _pages,
-    "front": _fronts,
-    "recipe": _recipes,
-    "acknowledged": _acknowledged,
-    "words": _words,
-    "run": _runs,
-    "archive": _archives,
-    "tree": _trees,
-}
+    "page": _pages, "front": _fronts, "recipe": _recipes, "acknowledged": _acknowledged,
+    "words": _words, "run": _runs, "archive": _archives, "tree": _trees,
+}  # fmt: skip

@@ -44,13 +44,9 @@ MOST_SECONDS = 5
 """Of a processor, for one input."""
 
 PRINTED = {
-    "nemo1": ("step_time_s",),
-    "nemo2": ("step_time_s",),
-    "automodel_benchmark": ("step_time_s",),
-    "torchtitan": ("step",),
-    "automodel_console": ("step",),
-    "mlperf": (),
-}
+    "nemo1": ("step_time_s",), "nemo2": ("step_time_s",), "automodel_benchmark": ("step_time_s",),
+    "torchtitan": ("step",), "automodel_console": ("step",), "mlperf": (),
+}  # fmt: skip
 """What of a step stands on its line, where its time or its number is computed."""
 
 CONTEXT = PageContext("nemo", "25.04", None, "dgx-h100", "bf16")
@@ -253,12 +249,8 @@ def _empty_store() -> Path:
 
 TARGETS: Mapping[str, Target] = {
     **{name: Target(partial(of_log, member)) for name, member in FORMATS.items()},
-    "page": Target(of_page),
-    "front": Target(of_front, 1 << 12),
-    "recipe": Target(of_recipe, 1 << 12),
-    "acknowledged": Target(of_acknowledged, 1 << 12),
-    "words": Target(of_words, 1 << 9),
-    "run": Target(of_run, 1 << 15),
-    "archive": Target(of_archive, 1 << 15),
-    "tree": Target(of_tree, 1 << 15),
-}
+    "page": Target(of_page), "front": Target(of_front, 1 << 12),
+    "recipe": Target(of_recipe, 1 << 12), "acknowledged": Target(of_acknowledged, 1 << 12),
+    "words": Target(of_words, 1 << 9), "run": Target(of_run, 1 << 15),
+    "archive": Target(of_archive, 1 << 15), "tree": Target(of_tree, 1 << 15),
+}  # fmt: skip

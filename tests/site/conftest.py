@@ -21,7 +21,7 @@ from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.site.addresses import FOLDERS
-from tests.factories import TEN_STEPS, case, published, release, stored, write_run
+from tests.factories import EVIL, TEN_STEPS, case, published, release, stored, write_run
 
 ROOT = Path(__file__).parents[2]
 DFM = ROOT / "data" / "published" / "dfm.md"
@@ -30,8 +30,8 @@ MADE = ("_build", "_generated", "__pycache__", *FOLDERS)
 
 CHROMIUM = Path("/usr/bin/chromium")
 RELEASE = "performance/megatron-core/0.16.0.html"
-
-EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
+RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
+"""A run with the log of a rank, with a name of more than 90 characters."""
 
 
 @dataclass(frozen=True)
@@ -99,19 +99,13 @@ def all_runs(folder: Path) -> list[RunDir]:
     rank = made[0].rank_logs / "llama3_8b_pretrain_dgx_h100_20260102T030405" / "attempt_0" / "0"
     rank.mkdir(parents=True)
     (rank / "stdout_and_stderr_of_the_worker.log").write_text("rank 0\n")
+    failed = {"outcome": Outcome.OUT_OF_MEMORY, "exit_code": 1, "error": "CUDA out of memory",
+              "step_times": (9.0,)}  # fmt: skip
     evil = case(model=EVIL, variant=EVIL, qualifiers=(EVIL,), kernels=(EVIL,))
     return [
         *made,
         write_run(folder, case=evil, run_id=EVIL.replace("/", ""), error=EVIL, command=(EVIL,)),
-        write_run(
-            folder,
-            case=case(model="llama3.1-405b"),
-            run_id="out-of-memory",
-            outcome=Outcome.OUT_OF_MEMORY,
-            exit_code=1,
-            error="CUDA out of memory",
-            step_times=(9.0,),
-        ),
+        write_run(folder, case=case(model="llama3.1-405b"), run_id="out-of-memory", **failed),
     ]
 
 

@@ -7,62 +7,38 @@ from bs4 import BeautifulSoup
 from bs4.element import Tag
 from markupsafe import Markup
 
-from perfdb.record import Finding, Origin, Severity
+from perfdb.record import Origin
 from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.data import Audited, Flag, SiteData, SiteResult
 from perfdb.site.page import Block, Code, Section, SitePage, Tabs
 
 HASH = "0123456789abcdef" * 4
-EVIL = "<script>alert(1)</script> *m* `c` {{ x }} {term}`y` | & \"q\" 'p'"
 WRONG = Flag("1 error", "error", "result-0")
 
 
 def result(**changed: object) -> SiteResult:
     """A measured result of Llama 3 8B in BF16 on a DGX-H100, with these fields changed."""
     fields: dict[str, object] = {
-        "framework": "megatron-core",
-        "release": "0.16.0",
-        "system": "dgx-h100",
-        "system_title": "DGX-H100",
-        "model": "llama3-8b",
-        "model_title": "Llama 3 8B",
-        "precision": "bf16",
-        "num_gpus": 8,
-        "global_batch_size": 128,
-        "sequence_length": 8192,
-        "step_time_s": 4.05,
-        "window": "skip_warmup(2)",
-        "tokens_per_sec_per_gpu": 32363.5,
-        "model_tflops_per_sec_per_gpu": 1665.6,
-        "mfu": 0.4312,
-        "origin": Origin.MEASURED,
-        "source": "runs/run-1/steps.jsonl",
-        "source_sha256": HASH,
-        "run_id": "run-1",
+        "framework": "megatron-core", "release": "0.16.0", "system": "dgx-h100",
+        "system_title": "DGX-H100", "model": "llama3-8b", "model_title": "Llama 3 8B",
+        "precision": "bf16", "num_gpus": 8, "global_batch_size": 128, "sequence_length": 8192,
+        "step_time_s": 4.05, "window": "skip_warmup(2)", "tokens_per_sec_per_gpu": 32363.5,
+        "model_tflops_per_sec_per_gpu": 1665.6, "mfu": 0.4312, "origin": Origin.MEASURED,
+        "source": "runs/run-1/steps.jsonl", "source_sha256": HASH, "run_id": "run-1",
         "has_open_errors": changed.get("flag") is WRONG,
-    }
+    }  # fmt: skip
     return SiteResult(**(fields | changed))  # type: ignore[arg-type]
 
 
 def row(**changed: object) -> SiteResult:
     """A row of NeMo 25.04's page: Llama 3 70B in FP8 on 64 GPUs, with these fields changed."""
-    fields: dict[str, object] = {
-        "framework": "nemo",
-        "release": "25.04",
-        "model": "llama3-70b",
-        "model_title": "Llama 3 70B",
-        "precision": "fp8",
-        "num_gpus": 64,
-        "step_time_s": None,
-        "window": None,
-        "tokens_per_sec_per_gpu": 1621.0,
-        "model_tflops_per_sec_per_gpu": None,
-        "mfu": None,
-        "origin": Origin.PUBLISHED,
-        "source": "data/published/nemo.md",
-        "source_line": 74,
-        "run_id": None,
-    }
+    measured = ("step_time_s", "window", "model_tflops_per_sec_per_gpu", "mfu", "run_id")
+    fields: dict[str, object] = dict.fromkeys(measured) | {
+        "framework": "nemo", "release": "25.04", "model": "llama3-70b",
+        "model_title": "Llama 3 70B", "precision": "fp8", "num_gpus": 64,
+        "tokens_per_sec_per_gpu": 1621.0, "origin": Origin.PUBLISHED,
+        "source": "data/published/nemo.md", "source_line": 74,
+    }  # fmt: skip
     return result(**(fields | changed))
 
 
@@ -70,26 +46,6 @@ def site_data(results: Iterable[SiteResult], audited: Iterable[Audited] = ()) ->
     """What a site has of results and of what the audit found in them."""
     known = tuple(results)
     return with_comparisons(SiteData(results=known, current=known, audited=tuple(audited)))
-
-
-def finding(severity: Severity = Severity.ERROR, **changed: object) -> Finding:
-    """A finding that a row's GBS and MBS are swapped, with these fields changed."""
-    fields: dict[str, object] = {
-        "rule": "micro_batch",
-        "severity": severity,
-        "fields": ("global_batch_size", "micro_batch_size"),
-        "expected": "GBS 64, MBS 1",
-        "found": "GBS 1, MBS 64",
-        "message": "a global batch of 1 cannot hold micro-batches of 64",
-        "suggestion": "swap them: GBS 64, MBS 1",
-        "model": "llama3-70b",
-        "system": "dgx-h100",
-        "release": "25.04",
-        "source": "data/published/nemo.md",
-        "source_line": 74,
-        "framework": "nemo",
-    }
-    return Finding.model_validate(fields | changed)
 
 
 def html(blocks: Iterable[Block]) -> str:

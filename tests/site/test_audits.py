@@ -8,7 +8,8 @@ from perfdb.record import Finding, Severity
 from perfdb.site.data import Audited
 from perfdb.site.page import SitePage
 from perfdb.site.pages import audits
-from tests.site.samples import EVIL, finding, row, site_data, soup, table, words
+from tests.factories import EVIL, finding
+from tests.site.samples import row, site_data, soup, table, words
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 FOLDER = "performance/audit"

@@ -15,8 +15,8 @@ from perfdb.site import data
 from perfdb.site.build import all_pages
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.pages import changelog
-from tests.factories import stored, write_run
-from tests.site.samples import EVIL, HASH, soup, table, words
+from tests.factories import EVIL, stored, write_run
+from tests.site.samples import HASH, soup, table, words
 
 DAY = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LATER = DAY + timedelta(days=1)
@@ -35,38 +35,17 @@ PAGE = """# NeMo
 
 def revision(number: int = 1, key: str = "a", **changed: object) -> ResultRevision:
     """A row of NeMo 25.04's page, with these fields changed."""
-    fields: dict[str, object] = {
-        "key": key,
-        "revision": number,
-        "created_at": DAY,
-        "superseded": False,
-        "superseded_at": None,
-        "framework": "nemo",
-        "release": "25.04",
-        "system": "dgx-h100",
-        "system_title": "DGX-H100",
-        "model": "llama3-8b",
-        "model_title": "Llama 3 8B",
-        "qualifiers": "",
-        "task": "pretrain",
-        "precision": "fp8",
-        "num_gpus": 8,
-        "global_batch_size": 128,
-        "sequence_length": 8192,
-        "origin": "published",
-        "source": "page.md",
-        "source_sha256": HASH,
-        "source_line": 9,
-        "run_id": None,
-        "outcome": "finished",
-        "withheld": None,
-        "step_time_s": None,
-        "tokens_per_sec_per_gpu": 12.0,
-        "model_tflops_per_sec_per_gpu": None,
-        "mfu": None,
-        "raw": {RATE: "12"},
+    unknown = ("superseded_at", "run_id", "withheld", "step_time_s", "model_tflops_per_sec_per_gpu",
+               "mfu")  # fmt: skip
+    fields: dict[str, object] = dict.fromkeys(unknown) | {
+        "key": key, "revision": number, "created_at": DAY, "superseded": False,
+        "framework": "nemo", "release": "25.04", "system": "dgx-h100", "system_title": "DGX-H100",
+        "model": "llama3-8b", "model_title": "Llama 3 8B", "qualifiers": "", "task": "pretrain",
+        "precision": "fp8", "num_gpus": 8, "global_batch_size": 128, "sequence_length": 8192,
+        "origin": "published", "source": "page.md", "source_sha256": HASH, "source_line": 9,
+        "outcome": "finished", "tokens_per_sec_per_gpu": 12.0, "raw": {RATE: "12"},
         "printed": {"tokens_per_sec_per_gpu": "12"},
-    }
+    }  # fmt: skip
     return ResultRevision(**(fields | changed))  # type: ignore[arg-type]
 
 

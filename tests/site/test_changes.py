@@ -1,6 +1,7 @@
 """Comparisons of releases: which are made, what is matched, and what is open about them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import URL
@@ -17,16 +18,19 @@ Row = tuple[str, dict[str, object], float]
 """A release of NeMo, the work, and tokens/s/GPU."""
 
 
+def store_row(store: URL, number: int, version: str, work: dict[str, object], **known: Any) -> None:
+    """Store a row of NeMo, of a page of its own."""
+    one = published(
+        case=case(framework="nemo", **work), release=release(version, framework="nemo"), **known
+    )
+    stored(store, one, page=f"page-{number}.md")
+
+
 def pages_of(store: URL, *rows: Row) -> dict[str, SitePage]:
     """The pages of changes of a store of rows, each of a page of its own."""
     for number, (version, work, tokens) in enumerate(rows):
-        one = published(
-            case=case(framework="nemo", **work),
-            release=release(version, framework="nemo"),
-            figures=Figures(tokens_per_sec_per_gpu=tokens),
-            raw={},
-        )
-        stored(store, one, page=f"page-{number}.md")
+        figures = Figures(tokens_per_sec_per_gpu=tokens)
+        store_row(store, number, version, work, figures=figures, raw={})
     return {page.name: page for page in changes.pages(with_comparisons(data.stored(store)))}
 
 
@@ -110,30 +114,20 @@ def test_runs_have_an_interval(sqlite: URL, tmp_path: Path) -> None:
 
 def test_tflops_that_change_otherwise_than_tokens_are_named(sqlite: URL) -> None:
     """The same work takes the same FLOPs per token: 722 cannot become 72,000 at the same rate."""
-    for version, tflops in (("25.04", 722), ("25.07", 72_000)):
+    for number, (version, tflops) in enumerate((("25.04", 722), ("25.07", 72_000))):
         figures = Figures(tokens_per_sec_per_gpu=9000, model_tflops_per_sec_per_gpu=tflops)
-        one = published(
-            case=case(framework="nemo"),
-            release=release(version, framework="nemo"),
-            figures=figures,
-            printed={"model_tflops_per_sec_per_gpu": f"{tflops:,}"},
-        )
-        stored(sqlite, one, page=f"{version}.md")
+        printed = {"model_tflops_per_sec_per_gpu": f"{tflops:,}"}
+        store_row(sqlite, number, version, {}, figures=figures, printed=printed)
     shown = words(soup(pages_of(sqlite)["changes/nemo"]))
     assert "tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722 → 72,000" in shown
 
 
-@pytest.mark.parametrize(
-    ("releases", "why"),
-    [
+def test_the_list_reports_why_there_is_nothing_to_compare() -> None:
+    for releases, why in (
         ([], "The store holds no results"),
         ([None], "no release with a version yet"),
         (["0.16.0"], "Megatron-Core has one release: there is nothing to compare it with."),
         (["main", "dev"], "Megatron-Core has rolling branches only, which have no order"),
-    ],
-)
-def test_the_list_reports_why_there_is_nothing_to_compare(
-    releases: list[str | None], why: str
-) -> None:
-    [index] = changes.pages(site_data(result(release=version) for version in releases))
-    assert why in words(soup(index))
+    ):
+        [index] = changes.pages(site_data(result(release=version) for version in releases))
+        assert why in words(soup(index))

@@ -5,7 +5,8 @@ from bs4 import BeautifulSoup
 
 from perfdb.record import Note, NoteCode
 from perfdb.site.data import SiteResult
-from tests.site.samples import EVIL, WRONG, page_named, part, result, row, site_data, table, words
+from tests.factories import EVIL
+from tests.site.samples import WRONG, page_named, part, result, row, site_data, table, words
 
 NEMOTRON4 = (
     (16, 64, 98_550.0, 132_396.0),
@@ -58,15 +59,14 @@ def test_ratios_are_those_of_the_published_totals() -> None:
         [result(), result(precision=None)],
         pair(withheld=Note(NoteCode.CUT_OFF)),
         pair(has_open_errors=True),
-        *(
-            pair(**other)
-            for other in (
-                {"release": "0.9.1"}, {"system": "dgx-b200"}, {"task": "sft"},
-                {"qualifiers": "dropout"}, {"global_batch_size": 256}, {"window": "last"},
-            )
-        ),
+        pair(release="0.9.1"),
+        pair(system="dgx-b200"),
+        pair(task="sft"),
+        pair(qualifiers="dropout"),
+        pair(global_batch_size=256),
+        pair(window="last"),
     ],
-)  # fmt: skip
+)
 def test_work_that_is_not_the_same_has_no_ratio(results: list[SiteResult]) -> None:
     assert not by_precision(*results)("table")
 

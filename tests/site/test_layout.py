@@ -3,11 +3,10 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.site.conftest import CHROMIUM, EVIL, RELEASE, Site
+from tests.factories import EVIL
+from tests.site.conftest import CHROMIUM, RANKED, RELEASE, Site
 
 WITH_SIDEBARS = ("metrics", "systems", "flops", "schema")
-RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
-"""A run with the log of a rank, whose name is long."""
 PAPER = 1047
 """Points of a screen across a sheet of A4 on its side, within its margins of 10 mm."""
 
@@ -46,14 +45,6 @@ def test_no_sidebar_covers_a_page_with_tables_and_none_runs_off(
         opened(page, site, f"reference/{name}.html", width)
         page.wait_for_function("document.querySelector('.perf-wrap:is(.fits, .more)')")
         assert [[], True, True] == page.evaluate(HIDDEN), name
-
-
-def test_the_page_of_a_run_with_the_logs_of_ranks_is_no_wider_than_a_phone(
-    page: Page, site: Site
-) -> None:
-    opened(page, site, RANKED, 390)
-    assert 90 < max(map(len, page.locator("a.download code").all_inner_texts()))
-    assert 390 == page.evaluate("document.documentElement.scrollWidth")
 
 
 @pytest.mark.parametrize(
@@ -98,18 +89,16 @@ def test_the_texts_of_a_chart_are_within_it(page: Page, site: Site) -> None:
         assert [] == cut, name
 
 
-@pytest.mark.parametrize(("width", "is_beside"), [(1440, True), (390, False)])
-def test_the_note_on_a_chart_is_beside_it_where_there_is_room(
-    page: Page, site: Site, width: int, *, is_beside: bool
-) -> None:
-    opened(page, site, "models/llama3-8b.html", width)
-    drawn = page.locator(".perf-drawn").first
-    figure, note = (drawn.locator(it).first.bounding_box() for it in (".perf-figure", "p"))
-    assert figure is not None
-    assert note is not None
-    assert is_beside == (note["y"] < figure["y"] + figure["height"])
-    assert is_beside == (note["x"] >= figure["x"] + figure["width"])
-    assert note["x"] + note["width"] <= width
+def test_the_note_on_a_chart_is_beside_it_where_there_is_room(page: Page, site: Site) -> None:
+    for width, is_beside in ((1440, True), (390, False)):
+        opened(page, site, "models/llama3-8b.html", width)
+        drawn = page.locator(".perf-drawn").first
+        figure, note = (drawn.locator(it).first.bounding_box() for it in (".perf-figure", "p"))
+        assert figure is not None
+        assert note is not None
+        assert is_beside == (note["y"] < figure["y"] + figure["height"])
+        assert is_beside == (note["x"] >= figure["x"] + figure["width"])
+        assert note["x"] + note["width"] <= width
 
 
 def test_no_two_tables_of_a_page_are_called_the_same(page: Page, site: Site) -> None:
@@ -151,7 +140,8 @@ def test_on_paper_each_table_is_whole_below_the_title_of_its_tab(page: Page, sit
         assert all(text.startswith("DGX-") for kind, text, *_ in boxes if kind == "label")
         ends = [end for _, _, top, bottom in boxes for end in (top, bottom)]
         assert sorted(ends) == ends
-    assert 0 == page.locator(".sd-tab-set > input:visible").count()
+    assert 0 == page.locator(".sd-tab-set > input:visible, .perf-tools:visible").count()
+    assert page.locator("table.perf").count() == page.locator("table.perf:visible").count()
     tables = page.locator("table.perf")
     right = tables.evaluate_all("all => all.map(it => it.getBoundingClientRect().right)")
     assert max(right) <= PAPER

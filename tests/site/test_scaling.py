@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from perfdb.record import Severity
 from perfdb.site.data import Audited, SiteResult
 from perfdb.site.pages import scaling
-from tests.site.samples import WRONG, finding, result, row, site_data, soup, table, words
+from tests.factories import finding
+from tests.site.samples import WRONG, result, row, site_data, soup, table, words
 
 
 def page_of(*results: SiteResult, audited: tuple[Audited, ...] = ()) -> BeautifulSoup:
@@ -109,9 +110,7 @@ SIZES = st.tuples(st.integers(1, 64), st.integers(1, 256), st.floats(1, 1e6))
 
 
 @given(st.lists(SIZES, min_size=1, max_size=9))
-def test_a_series_is_in_order_and_keeps_its_batch(
-    sizes: list[tuple[int, int, float]],
-) -> None:
+def test_a_series_is_in_order_and_keeps_its_batch(sizes: list[tuple[int, int, float]]) -> None:
     results = [
         result(num_gpus=gpus, global_batch_size=gbs, tokens_per_sec_per_gpu=rate)
         for gpus, gbs, rate in sizes
