@@ -176,7 +176,25 @@ def test_an_mlperf_log_gives_the_mean_over_its_blocks() -> None:
         log.configuration.global_batch_size,
         log.configuration.sequence_length,
     )
-    assert (1, {"max_memory_usage": "168.827"}) == (log.num_nodes, log.extras)
+    assert 1 == log.num_nodes
+    assert {"max_memory_usage": "168.827", "time_to_train_s": "663.896"} == log.extras
+
+
+def test_an_mlperf_log_of_steps_gives_their_mean_and_that_of_its_blocks_beside_it() -> None:
+    """240 steps with a loss; six blocks of 46,080 samples, whose mean is that of their times."""
+    (log,) = parsed("mlperf_v5.0_eos-dfw_n64_ngc25.01_nemo_llama31_405b.txt")
+    assert pytest.approx(MLPERF_SECONDS / 240) == log.emitted.step_time_s
+    blocks = (55.016766262, 55.336699370, 55.101733397, 55.158971271, 55.199709703, 55.237867481)
+    assert pytest.approx(sum(blocks) / 6) == float(log.extras["block_step_time_s"])
+    # run_start is at 1744812623887 ms, run_stop at 1744826460888 ms.
+    assert "13837.001" == log.extras["time_to_train_s"]
+    said = log.configuration
+    assert ("llama3.1-405b", "dgx-h100", 64) == (said.model, said.system, log.num_nodes)
+    assert (1152, 8192) == (said.global_batch_size, said.sequence_length)
+
+
+MLPERF_SECONDS = 13235.348194
+"""grep reduced_train_loss | grep -o 'train_step_time": [0-9.]*' | awk '{s += $2} END {print s}'"""
 
 
 def test_a_launchers_notes_complete_what_a_log_says() -> None:
