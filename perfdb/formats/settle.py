@@ -45,7 +45,7 @@ class Settled:
     """The steps of a log, each once and in order, with problems and notes.
 
     `where` names the log. `first_line`: the line of the first step of the last attempt; 0 if there
-    is only one.
+    is only one. `unread`: the step of the last line if its time cannot be used, else 0.
     """
 
     where: str
@@ -53,6 +53,7 @@ class Settled:
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     first_line: int = 0
+    unread: int = 0
 
 
 def marked(
@@ -106,6 +107,7 @@ def settle(
     `starts`: the lines on which the program starts again.
     """
     odd = _are_odd(printed)
+    unread = int(printed.step[-1]) if odd[-1:].any() else 0
     if odd.any():
         places = np.flatnonzero(odd)[:MOST_KEPT].tolist()
         problems = [*problems, *(_impossible(where, printed[place]) for place in places)]
@@ -120,7 +122,7 @@ def settle(
     start += int(start > 0 and steps_per_line(printed.step[start:])[0] > 1)
     kept, repeated = _each_once(where, printed[start:])
     notes += [*repeated, *_zero_rates(where, kept)]
-    return Settled(where, kept, few(where, problems), tuple(notes), first_line)
+    return Settled(where, kept, few(where, problems), tuple(notes), first_line, unread)
 
 
 def _left_out(where: str, until: int) -> Diagnostic:
@@ -260,10 +262,11 @@ def training_log(
     what the program prints when it is done, or whether it is.
     """
     epilogue = scan.epilogue if scan else ""
+    is_done = done if isinstance(done, bool) else bool(done.search(epilogue))
     end = ending(
         settled.steps,
         planned=planned,
-        done=done if isinstance(done, bool) else bool(done.search(epilogue)),
+        done=is_done or (planned is not None and settled.unread >= planned),
         epilogue=epilogue,
         last_words=scan.last_words.since(settled.first_line).text if scan else "",
     )
