@@ -237,7 +237,7 @@ def _ending(stop: Event | None, mean: _Mean, time_to_train: float | None) -> End
     if stop and status != "success":
         return Ending(Outcome.FAILED, f"run_stop: status is {status!r}")
     if not mean.number:
-        message = "the log holds no time of a step ('train_step_time') and no 'throughput'"
+        message = "the log holds no 'train_step_time'"
         alone = f", only a time to train of {time_to_train} s" if time_to_train else ""
         return Ending(Outcome.NO_DATA, message + alone)
     return Ending(Outcome.FINISHED) if stop else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")

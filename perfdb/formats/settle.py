@@ -21,7 +21,7 @@ from perfdb.formats.numbers import count
 from perfdb.formats.outcome import ending
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steplines import MOST_KEPT
-from perfdb.record import MOST
+from perfdb.record import MOST, PartialCase
 from perfdb.units import counted
 
 WINDOW: Final = "skip_warmup(10)"
@@ -321,6 +321,19 @@ def _of_one_batch(where: str, log: ParsedLog) -> ParsedLog:
         problems=tuple(problems),
         notes=tuple(notes),
     )
+
+
+def timed(where: str, log: ParsedLog, case: PartialCase) -> ParsedLog:
+    """The log with the times of its steps, which a case gives if the log alone does not."""
+    batch, length, gpus = case.global_batch_size, case.sequence_length, case.num_gpus
+    if not (log.is_untimed and batch and length and gpus):
+        return log
+    settled = with_times(Settled(where, log.steps, log.problems), batch * length, gpus)
+    others = [name for name in log.timed_by if name not in log.configuration.model_fields_set]
+    message = f"its step times follow from tokens/s and from {', '.join(others)}, which it lacks"
+    notes = (*log.notes, *([Diagnostic(where, message)] if others else []))
+    timed = replace(log, steps=settled.steps, problems=settled.problems, notes=notes)
+    return replace(timed, is_untimed=False)
 
 
 def with_times(settled: Settled, tokens: int, num_gpus: int = 1) -> Settled:
