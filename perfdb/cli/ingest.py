@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import track
 
 from perfdb import ingest as ingestion
 from perfdb.audit.report import counts, objects, place, sentence
@@ -121,11 +119,13 @@ def ingest(
     return 1 if report.failed else 0
 
 
-def _watched(sources: Sequence[ingestion.Source]) -> Iterable[ingestion.Source]:
-    console = Console(stderr=True)
-    if len(sources) < MANY or not console.is_terminal:
-        return sources
-    return track(sources, "Reading", console=console)
+def _watched(sources: Sequence[ingestion.Source]) -> Iterator[ingestion.Source]:
+    """The sources, with a progress bar if they are many."""
+    if len(sources) < MANY:
+        yield from sources
+        return
+    with options.progress_bar() as bar:
+        yield from bar.track(sources, description="Reading")
 
 
 def _document(report: ingestion.Report) -> dict[str, object]:
