@@ -56,11 +56,12 @@ for _tag in (_INT, _FLOAT):
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML document: its content, and the line of each value."""
+    """A YAML document: its content, the line of each value, and the keys that were repeated."""
 
     where: str
     content: object
     lines: Mapping[Place, int]
+    repeated: tuple[Diagnostic, ...] = ()
 
     def line(self, place: Place) -> int | None:
         """The line of a value, or of the nearest thing that holds it."""
@@ -86,8 +87,11 @@ class Unreadable:
     problems: tuple[Diagnostic, ...]
 
 
-def parse(where: str, text: str) -> Document | Unreadable:
-    """The document in a text; a repeated key is a problem, not a silent choice."""
+def parse(where: str, text: str, *, keep_last: bool = False) -> Document | Unreadable:
+    """The document in a text; a repeated key is a problem, not a silent choice.
+
+    `keep_last`: the last value of a repeated key is kept, as most loaders do.
+    """
     yaml = YAML(typ="safe", pure=True)  # the library in C aborts on a hundred thousand `[`
     yaml.Constructor = _Constructor
     yaml.version = (1, 1)
@@ -96,10 +100,13 @@ def parse(where: str, text: str) -> Document | Unreadable:
         with warnings.catch_warnings(action="ignore", category=ReusedAnchorWarning):
             node = yaml.compose(text)
         lines: dict[Place, int] = {}
-        problems = _faults(where, node, lines)
-        if node is None or problems:
-            return Unreadable(problems)
-        return Document(where, yaml.constructor.construct_document(node), lines)
+        faults = _faults(where, node)
+        if node is None or faults:
+            return Unreadable(faults)
+        repeated = tuple(_repeated(where, *one) for one in _mark(node, (), lines))
+        if repeated and not keep_last:
+            return Unreadable(repeated)
+        return Document(where, yaml.constructor.construct_document(node), lines, repeated)
     except ReaderError as error:
         return Unreadable((Diagnostic(where, f"not YAML: {error.reason}"),))
     except MarkedYAMLError as error:
@@ -109,14 +116,14 @@ def parse(where: str, text: str) -> Document | Unreadable:
         return Unreadable((Diagnostic(where, f"not YAML: {error}"),))
 
 
-def _faults(where: str, node: Node | None, lines: dict[Place, int]) -> tuple[Diagnostic, ...]:
-    """Why a document is not read; where there is nothing, `lines` has the line of each value."""
+def _faults(where: str, node: Node | None) -> tuple[Diagnostic, ...]:
+    """Why a document is not read, whatever its keys."""
     if node is None:
         return (Diagnostic(where, "the file is empty", line=1),)
     if _num_values(node, {}) > MOST_VALUES:
         message = f"more than {MOST_VALUES:,} values, with what its aliases (*) stand for"
         return (Diagnostic(where, message, remedy="write out what they stand for"),)
-    return tuple(_repeated(where, place, line) for place, line in _mark(node, (), lines))
+    return ()
 
 
 def _num_values(node: Node, known: dict[int, int]) -> int:
@@ -138,7 +145,7 @@ def _repeated(where: str, place: Place, line: int) -> Diagnostic:
 
 
 def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
-    """Note the line of every value below a node; the result is the keys that are repeated."""
+    """Note the line of every value below a node; return the repeated keys, whose last is kept."""
     lines[place] = node.start_mark.line + 1
     twice: list[tuple[Place, int]] = []
     if isinstance(node, SequenceNode):
@@ -151,6 +158,7 @@ def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place
                 twice.append((inner, key.start_mark.line + 1))
             twice += _mark(value, inner, lines)
             lines[inner] = key.start_mark.line + 1
+        node.value = [*{str(key.value): (key, value) for key, value in node.value}.values()]
     return twice
 
 

@@ -28,7 +28,7 @@ READ = {
     "mlm_golden_empty_object_lts_a100.json": ("megatron_golden", [(0, "no_data")]),
     "mlm_golden_gpt3_7b_tp4pp1_memory_speed_h100.json": ("megatron_golden", [(12, "finished")]),
     "mlm_golden_list_in_object_core_r0.10.0_t5_220m_a100.json": (
-        "megatron_golden", [(0, "no_data")],
+        "megatron_golden", [(20, "finished")],
     ),
     "mlperf_v5.0_eos-dfw_n64_ngc25.01_nemo_llama31_405b.txt": ("mlperf", [(0, "finished")]),
     "mlm_golden_list_values_old_schema_a100.json": ("megatron_golden", [(0, "finished")]),
@@ -93,6 +93,16 @@ def test_an_automodel_step_takes_its_tokens_over_its_rate() -> None:
 def test_the_old_golden_values_have_an_average_only() -> None:
     (log,) = parsed("mlm_golden_list_values_old_schema_a100.json")
     assert 0.11905411764705882 == log.emitted.step_time_s
+
+
+def test_golden_values_in_a_list_are_those_of_one_step_in_five() -> None:
+    """Places are counted from 0: the first value, of 9.4 s, is that of step 1. By eye."""
+    (log,) = parsed("mlm_golden_list_in_object_core_r0.10.0_t5_220m_a100.json")
+    assert [*range(1, 101, 5)] == log.steps.step.tolist()
+    expected = [(1, 9.40905, 10.33709), (51, 0.49625, 7.393), (96, 0.22948, 6.96648)]
+    steps = {step.step: (step.step, step.step_time_s, step.loss) for step in log.steps}
+    assert expected == [steps[number] for number in (1, 51, 96)]
+    assert "it has a time of one in 5 steps: each counts as one step" == log.notes[0].message
 
 
 def test_a_card_says_which_gpus_precision_and_task_each_figure_is_of() -> None:
@@ -176,7 +186,25 @@ def test_an_mlperf_log_gives_the_mean_over_its_blocks() -> None:
         log.configuration.global_batch_size,
         log.configuration.sequence_length,
     )
-    assert (1, {"max_memory_usage": "168.827"}) == (log.num_nodes, log.extras)
+    assert 1 == log.num_nodes
+    assert {"max_memory_usage": "168.827", "time_to_train_s": "663.896"} == log.extras
+
+
+def test_an_mlperf_log_of_steps_gives_their_mean_and_that_of_its_blocks_beside_it() -> None:
+    """240 steps with a loss; six blocks of 46,080 samples, whose mean is that of their times."""
+    (log,) = parsed("mlperf_v5.0_eos-dfw_n64_ngc25.01_nemo_llama31_405b.txt")
+    assert pytest.approx(MLPERF_SECONDS / 240) == log.emitted.step_time_s
+    blocks = (55.016766262, 55.336699370, 55.101733397, 55.158971271, 55.199709703, 55.237867481)
+    assert pytest.approx(sum(blocks) / 6) == float(log.extras["block_step_time_s"])
+    # run_start is at 1744812623887 ms, run_stop at 1744826460888 ms.
+    assert "13837.001" == log.extras["time_to_train_s"]
+    said = log.configuration
+    assert ("llama3.1-405b", "dgx-h100", 64) == (said.model, said.system, log.num_nodes)
+    assert (1152, 8192) == (said.global_batch_size, said.sequence_length)
+
+
+MLPERF_SECONDS = 13235.348194
+"""grep reduced_train_loss | grep -o 'train_step_time": [0-9.]*' | awk '{s += $2} END {print s}'"""
 
 
 def test_a_launchers_notes_complete_what_a_log_says() -> None:

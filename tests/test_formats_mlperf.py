@@ -105,3 +105,53 @@ def test_a_submission_says_what_was_run(
     assert expected == nodes | log.configuration.model_dump(exclude_unset=True)
     by_rules = expected.get("sequence_length") == 8192
     assert by_rules == any("benchmark's rules" in note.message for note in log.notes)
+
+
+def run_of(*events: tuple[str, object, dict[str, object]], stop_ms: int = 91_500) -> str:
+    """A successful run of 48 samples in batches of 8, which starts at 1,500 ms."""
+    made = [
+        (0, "global_batch_size", 8, {}),
+        (1_500, "run_start", None, {}),
+        *((2_000, *event) for event in events),
+        (stop_ms, "run_stop", None, {"status": "success", "samples_count": 48}),
+    ]
+    return "\n".join(
+        ":::MLLOG " + json.dumps({"time_ms": time, "key": key, "value": value, "metadata": data})
+        for time, key, value, data in made
+    )
+
+
+BLOCK: tuple[str, object, dict[str, object]] = (
+    "tracked_stats", {"train_step_time": 3.0, "throughput": 8 / 3}, {"step": 0},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["train_step_time", "train_step_timing in s"])
+def test_the_times_of_steps_are_not_mixed_with_those_of_blocks(name: str) -> None:
+    """(2 + 3 + 2.5) / 3; the block's 3 s and the time to train are beside it."""
+    steps: list[tuple[str, object, dict[str, object]]] = [
+        ("tracked_stats", {name: time, "reduced_train_loss": 7.5}, {"step": 8.0 * after})
+        for after, time in enumerate((2.0, 3.0, 2.5), start=1)
+    ]
+    [log] = mlperf.FORMAT.parse("log", [run_of(*steps, BLOCK).encode()])
+    assert (2.5, "finished") == (log.emitted.step_time_s, log.outcome)
+    assert {"block_step_time_s": "3.0", "time_to_train_s": "90.0"} == log.extras
+    assert (
+        "the step time is the mean over 3 logged steps; block_step_time_s is the mean over 1 block "
+        "of training, by their samples"
+    ) == log.notes[0].message
+
+
+def test_a_block_with_its_throughput_alone_has_the_time_of_a_batch() -> None:
+    """Batches of 8 samples at 4 samples/s."""
+    text = run_of(("tracked_stats", {"throughput": 4.0}, {"step": 0}))
+    [log] = mlperf.FORMAT.parse("log", [text.encode()])
+    assert 2 == log.emitted.step_time_s
+    assert "1 block of training (batch ÷ throughput)" in log.notes[0].message
+
+
+def test_a_log_with_its_time_to_train_alone_is_refused_with_that() -> None:
+    [log] = mlperf.FORMAT.parse("log", [run_of().encode()])
+    assert ("no_data", {"time_to_train_s": "90.0"}) == (log.outcome, log.extras)
+    assert log.error
+    assert log.error.endswith("only a time to train of 90.0 s")

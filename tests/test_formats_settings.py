@@ -26,6 +26,25 @@ ARGUMENTS = """\
 """
 
 
+def test_an_item_of_a_card_that_nobody_measured_is_skipped() -> None:
+    time, rate = (f"last_10_steps_{name}_avg" for name in ("step_time_ms", "model_tflops_per_gpu"))
+    item = "  {}:\n    H100:\n      metrics: {{" + time + ": {}, " + rate + ": {}}}\n"
+    items = [("sft", "null", "null"), ("pretrain", 2500.0, 300.0), ("peft", "null", 300.0)]
+    text = "verification_environment: {}\nitems:\n" + "".join(item.format(*one) for one in items)
+    measured, half = verification_card.FORMAT.parse("card.yaml", [text.encode()])
+    assert (2.5, "finished") == (measured.emitted.step_time_s, measured.outcome)
+    assert "items.peft.H100.metrics." in str(half.problems[0])
+
+
+def test_of_an_argument_that_is_given_twice_the_last_counts_with_a_note() -> None:
+    """As the loader of Megatron-LM's tests does."""
+    text = "MODEL_ARGS:\n  --seq-length: 1\n  --bf16: true\n  --seq-length: 2\n"
+    [log] = FORMATS["megatron_config"].parse("model_config.yaml", [text.encode()])
+    assert (2, "bf16") == (log.configuration.sequence_length, log.configuration.precision)
+    expected = "model_config.yaml:4: MODEL_ARGS.--seq-length: given twice: the last is taken"
+    assert [expected] == [str(note) for note in log.notes]
+
+
 def stated(text: str, name: str = "precision") -> object:
     """A field of a case that a text states; None if it states none."""
     return getattr(described(text, {}).configuration, name)

@@ -71,6 +71,29 @@ def test_a_step_that_is_wrapped_is_read_where_it_becomes_whole() -> None:
     assert (0, 1) == (len(parsed(cut).steps), len(parsed(cut).problems))
 
 
+@pytest.mark.parametrize("bad", [1, 15, 30])
+def test_a_negative_time_is_one_bad_step_with_a_note(bad: int) -> None:
+    """As NeMo 2 printed it once; the run is as long as it would be without."""
+    whole = nemo(range(1, 31)).replace("/99", "/29").splitlines(keepends=True)
+    whole[bad - 1] = whole[bad - 1].replace("in s: 2.5", "in s: -12.71")
+    log = parsed("".join(whole), "nemo2")
+    assert [step for step in range(1, 31) if step != bad] == log.steps.step.tolist()
+    assert "finished" == log.outcome
+    assert [(bad, f"step {bad}: -12.71 seconds is no duration")] == [
+        (one.line, one.message) for one in log.problems
+    ]
+
+
+@pytest.mark.parametrize("many", [1, 1000])
+def test_a_line_of_blanks_is_no_rest_of_a_number(many: int) -> None:
+    """As at the end of a warning of NeMo, whether lines are read one by one or by the thousand."""
+    warning = "[NeMo W 2025-01-01 12:00:00 nemo_logging:405] old.py:1: DeprecationWarning\n    \n"
+    steps = nemo(range(1, 3)).splitlines(keepends=True)
+    later = nemo(range(3, many + 3)).replace("\n", "\n    \n")
+    log = parsed(f"{steps[0]}    \n{steps[1]}{warning}{later}", "nemo2")
+    assert ([2.5] * (many + 2), ()) == (log.steps.step_time_s.tolist(), log.problems)
+
+
 def test_of_a_restarted_log_the_last_attempt_is_read_with_a_note() -> None:
     log = parsed(nemo(range(1, 31)) + nemo(range(21, 41), time=3.5), "nemo2")
     assert [*range(21, 41)] == log.steps.step.tolist()

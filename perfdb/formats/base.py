@@ -36,6 +36,8 @@ class ParsedLog:
     planned_steps: int | None = None
     timed_by: tuple[str, ...] = ()
     """The fields that step times are computed from, if the log prints rates and no times."""
+    is_untimed: bool = False
+    """Whether step times are those of one token on one GPU, until `settle.timed` knows the case."""
     window: str | None = None
     """The steps to take figures over."""
     emitted: Figures = field(default_factory=Figures)

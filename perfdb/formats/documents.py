@@ -59,10 +59,13 @@ def checked(where: str, found: Mapping[str, object], kind: type[Value]) -> Value
 
 
 def yaml_document(
-    where: str, content: Content, kind: type[Value]
+    where: str, content: Content, kind: type[Value], *, keep_last: bool = False
 ) -> tuple[yamlfile.Document, Value] | Diagnostic:
-    """The YAML mapping in a file and its checked value, or the first thing that is wrong."""
-    document = yamlfile.parse(where, _whole(content))
+    """The YAML mapping in a file and its checked value, or the first thing that is wrong.
+
+    `keep_last`: the last value of a repeated key is kept.
+    """
+    document = yamlfile.parse(where, _whole(content), keep_last=keep_last)
     if isinstance(document, yamlfile.Unreadable):
         return document.problems[0]
     if not isinstance(document.content, dict):

@@ -86,6 +86,12 @@ def _parse_megatron(where: str, content: Content) -> tuple[ParsedLog, ...]:
         figures = Figures(step_time_s=average)
         log = ParsedLog(_MEGATRON, identity=documents.identity(found), emitted=figures)
         return (replace(log, outcome=Outcome.FINISHED),)
+    if _TIME in found:
+        message = (
+            f"no time of a step: the values of {_TIME!r} are neither numbers by step nor a list "
+            f"that start_step, end_step and step_interval number"
+        )
+        return nothing(Diagnostic(where, message, remedy="record the values again"), _MEGATRON)
     metrics = ", ".join(map(repr, list(found)[:5]))
     message = f"no time of a step: there is no {_TIME!r} with a value, only {metrics}"
     return nothing(Diagnostic(where, message, remedy="is it of an inference test?"), _MEGATRON)
@@ -106,8 +112,18 @@ def _log_of(
 
 
 def _series(metric: object) -> dict[int, float]:
-    """The values of a metric by step, from 1; empty if it has another layout."""
-    values = metric.get("values") if isinstance(metric, dict) else None
+    """The values of a metric by step, from 1; empty if it has another layout.
+
+    Up to 0.10 they are a list of one value in `step_interval`, whose places are counted from 0.
+    """
+    if not isinstance(metric, dict):
+        return {}
+    values = metric.get("values")
+    if isinstance(values, list):
+        end, interval = count(metric.get("end_step")), count(metric.get("step_interval"))
+        is_numbered = end and interval and metric.get("start_step") == 0
+        steps = range(1, (end or 0) + 1, interval or 1) if is_numbered else range(0)
+        values = dict(zip(steps, values, strict=True)) if len(steps) == len(values) else {}
     if not isinstance(values, dict):
         return {}
     series = {count(step): real(value) for step, value in values.items()}
@@ -148,10 +164,11 @@ def _of_numbers(found: Mapping[str, object]) -> Iterator[Reading]:
 
 
 def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    found = documents.yaml_document(where, content, _Config)
+    # A few real files give an argument twice; the loader of these tests keeps the last.
+    found = documents.yaml_document(where, content, _Config, keep_last=True)
     if isinstance(found, Diagnostic):
         return nothing(found, _MEGATRON)
-    _, config = found
+    document, config = found
     arguments = {
         name.lstrip("-").replace("-", "_"): str(value) for name, value in config.MODEL_ARGS.items()
     }
@@ -159,6 +176,10 @@ def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
         configuration=settings.configuration(arguments, framework="megatron-lm"),
         environment=documents.texts(config.ENV_VARS),
         doubts=settings.doubts(arguments),
+        notes=tuple(
+            replace(one, message="given twice: the last is taken", remedy=None)
+            for one in document.repeated
+        ),
     )
     return (log,)
 

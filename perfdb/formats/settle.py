@@ -21,7 +21,7 @@ from perfdb.formats.numbers import count
 from perfdb.formats.outcome import ending
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.steplines import MOST_KEPT
-from perfdb.record import MOST
+from perfdb.record import MOST, PartialCase
 from perfdb.units import counted
 
 WINDOW: Final = "skip_warmup(10)"
@@ -45,7 +45,7 @@ class Settled:
     """The steps of a log, each once and in order, with problems and notes.
 
     `where` names the log. `first_line`: the line of the first step of the last attempt; 0 if there
-    is only one.
+    is only one. `unread`: the step of the last line if its time cannot be used, else 0.
     """
 
     where: str
@@ -53,6 +53,7 @@ class Settled:
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     first_line: int = 0
+    unread: int = 0
 
 
 def marked(
@@ -106,6 +107,7 @@ def settle(
     `starts`: the lines on which the program starts again.
     """
     odd = _are_odd(printed)
+    unread = int(printed.step[-1]) if odd[-1:].any() else 0
     if odd.any():
         places = np.flatnonzero(odd)[:MOST_KEPT].tolist()
         problems = [*problems, *(_impossible(where, printed[place]) for place in places)]
@@ -120,7 +122,7 @@ def settle(
     start += int(start > 0 and steps_per_line(printed.step[start:])[0] > 1)
     kept, repeated = _each_once(where, printed[start:])
     notes += [*repeated, *_zero_rates(where, kept)]
-    return Settled(where, kept, few(where, problems), tuple(notes), first_line)
+    return Settled(where, kept, few(where, problems), tuple(notes), first_line, unread)
 
 
 def _left_out(where: str, until: int) -> Diagnostic:
@@ -260,10 +262,11 @@ def training_log(
     what the program prints when it is done, or whether it is.
     """
     epilogue = scan.epilogue if scan else ""
+    is_done = done if isinstance(done, bool) else bool(done.search(epilogue))
     end = ending(
         settled.steps,
         planned=planned,
-        done=done if isinstance(done, bool) else bool(done.search(epilogue)),
+        done=is_done or (planned is not None and settled.unread >= planned),
         epilogue=epilogue,
         last_words=scan.last_words.since(settled.first_line).text if scan else "",
     )
@@ -318,6 +321,19 @@ def _of_one_batch(where: str, log: ParsedLog) -> ParsedLog:
         problems=tuple(problems),
         notes=tuple(notes),
     )
+
+
+def timed(where: str, log: ParsedLog, case: PartialCase) -> ParsedLog:
+    """The log with the times of its steps, which a case gives if the log alone does not."""
+    batch, length, gpus = case.global_batch_size, case.sequence_length, case.num_gpus
+    if not (log.is_untimed and batch and length and gpus):
+        return log
+    settled = with_times(Settled(where, log.steps, log.problems), batch * length, gpus)
+    others = [name for name in log.timed_by if name not in log.configuration.model_fields_set]
+    message = f"its step times follow from tokens/s and from {', '.join(others)}, which it lacks"
+    notes = (*log.notes, *([Diagnostic(where, message)] if others else []))
+    timed = replace(log, steps=settled.steps, problems=settled.problems, notes=notes)
+    return replace(timed, is_untimed=False)
 
 
 def with_times(settled: Settled, tokens: int, num_gpus: int = 1) -> Settled:

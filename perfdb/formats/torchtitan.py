@@ -1,9 +1,9 @@
 """torchtitan logs: `step: 10  loss: 7.1  grad_norm: 1.2  memory: 40.1GiB(42%)  tps: 7,123  …`.
 
-`tps` is tokens per second of one GPU, the mean since the line before. A step's time is not printed:
-it follows from tps if the log states the batch, the sequence length and the mesh of GPUs. `memory`
-is the most that was reserved. Behind `tps` are `tflops` and `mfu`, of early versions `mfu` alone;
-it is `N/A` where it is not known.
+`tps` is tokens per second of one GPU, the mean since the line before; before 0.1.0 it was `wps`.
+A step's time is not printed: it follows from tps, the batch, the sequence length and the number of
+GPUs, which the log states, or else the user. `memory` is the most that was reserved. Behind `tps`
+are `tflops` and `mfu`, of early versions `mfu` alone; it is `N/A` where it is not known.
 Source of the format: torchtitan/components/metrics.py, trainer.py (train.py up to 0.1.0) and
 distributed/parallel_dims.py, 0.1.0 to 0.3.0.
 """
@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from perfdb.errors import Diagnostic
 from perfdb.formats import precision, settings
 from perfdb.formats.base import Content, LogFormat, ParsedLog
 from perfdb.formats.columns import Reading
@@ -22,20 +21,21 @@ from perfdb.formats.numbers import count, finite, percent, positive, real, size_
 from perfdb.formats.outcome import DONE
 from perfdb.formats.precision import Pair
 from perfdb.formats.scan import Piece, Scan
-from perfdb.formats.settle import Settled, interval_note, marked, training_log, with_times
+from perfdb.formats.settle import interval_note, marked, timed, training_log
 from perfdb.record import PartialCase
 from perfdb.text import plain
 
-_MARKER: Final = b"tps:"
+_MARKER: Final = b"memory:"
 _STARTS: Final = (b" device mesh with ", b"local batch size ", b"Training starts at step ")
 _STEP: Final = re.compile(r"\bstep: *(\d{1,15}) +loss:")
 _FIELD: Final = re.compile(
-    r"\b(loss|grad_norm|memory|tps|tflops(?=[^\n]*mfu:)|mfu(?=[^\n]*%)): *"
+    r"\b(loss|grad_norm|memory|[tw]ps|tflops(?=[^\n]*mfu:)|mfu(?=[^\n]*%)): *"
     r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
 )
-_CUT: Final = re.compile(r"\btps: *[\d,.]+\s*\Z")
+_RATE: Final = re.compile(r"\b[tw]ps:")
+_CUT: Final = re.compile(r"\b[tw]ps: *[\d,.]+\s*\Z")
 """Something is behind `tps` in every version: a line that ends in it is folded, or cut off."""
-_STEP_LINE: Final = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
+_STEP_LINE: Final = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\b[tw]ps: *[\d,]+")
 _BATCH: Final = re.compile(
     r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
     r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
@@ -75,10 +75,11 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     settled = marked(where, scan, _MARKER, _reading)
     text = "".join(scan.sections(settled.first_line))
     log, batch = _described(text), _last(_BATCH, text)
-    settled = _timed(settled, log.configuration)
+    notes = (*settled.notes, *interval_note(where, settled.steps.step)) if settled.steps else ()
     planned, done = count(batch[5]) if batch else None, DONE["torchtitan"]
+    settled, case = replace(settled, notes=notes), log.configuration
     log = training_log(settled, log, scan, planned=planned, done=done)
-    return (replace(log, timed_by=_TIMED_BY),)
+    return (timed(where, replace(log, timed_by=_TIMED_BY, is_untimed=True), case),)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -109,13 +110,13 @@ def _described(text: str) -> ParsedLog:
 
 def _reading(piece: Piece) -> Reading | str | None:
     """A step whose time is that of one token on one GPU, until the batch is known."""
-    if _VALIDATION.search(piece.text):
+    step = _STEP.search(piece.text)
+    if _VALIDATION.search(piece.text) or not (step or _RATE.search(piece.text)):
         return None
     if _CUT.search(piece.text):
         return "a step that ends in its 'tps', which may go on on the next line"
-    step = _STEP.search(piece.text)
     found = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
-    rate = positive(found.get("tps"))
+    rate = positive(found.get("tps") or found.get("wps"))
     if not step or not rate:
         return "a step without its number or 'tps'"
     return Reading(
@@ -178,24 +179,6 @@ def _experts(listed: Mapping[str, int]) -> int:
     if _WITH_EXPERTS not in listed:
         return 1
     return 0 if "tp" in listed else listed.get("dp_shard_in_ep", 1) * listed.get("cp", 1)
-
-
-def _timed(settled: Settled, case: PartialCase) -> Settled:
-    """The steps with their times; without any if the log does not state their size."""
-    steps = settled.steps
-    if not steps:
-        return settled
-    if case.global_batch_size and case.sequence_length and case.num_gpus:
-        tokens = case.global_batch_size * case.sequence_length
-        timed = with_times(settled, tokens, case.num_gpus)
-        return replace(timed, notes=(*timed.notes, *interval_note(settled.where, timed.steps.step)))
-    message = (
-        "no step time follows from tps: the log does not say global batch size, sequence "
-        "length and device mesh"
-    )
-    line = int(steps.line[0])
-    problem = Diagnostic(settled.where, message, line=line, remedy="keep its beginning")
-    return replace(settled, steps=steps[:0], problems=(*settled.problems, problem))
 
 
 FORMAT: Final = LogFormat("torchtitan", _recognizes, _parse, prints_means=True)

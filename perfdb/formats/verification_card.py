@@ -79,14 +79,18 @@ def _recognizes(head: bytes, name: str) -> int:
 
 
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
-    """A result for each group of metrics with a step time."""
+    """A result for each group of metrics with a step time; one of nulls alone is skipped."""
     found = yaml_document(where, content, _Card)
     if isinstance(found, Diagnostic):
         return nothing(found)
     document, card = found
-    leaves = [leaf for leaf in _leaves((), document.content, {}) if _TIME in leaf.metrics]
+    leaves = [
+        leaf
+        for leaf in _leaves((), document.content, {})
+        if _TIME in leaf.metrics and any(leaf.metrics.get(name) is not None for name in _READ)
+    ]
     if not leaves:
-        problem = Diagnostic(where, f"no item has metrics with {_TIME!r}", line=1)
+        problem = Diagnostic(where, f"no item has a measured {_TIME!r}", line=1)
         return nothing(problem, PartialCase(framework="megatron-bridge"))
     content_hash = identity(document.content)
     return tuple(_result(document, card, leaf, content_hash) for leaf in leaves)

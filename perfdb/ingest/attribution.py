@@ -14,7 +14,7 @@ from perfdb import catalog, metrics, versions
 from perfdb.catalog import names
 from perfdb.catalog.names import Refusal
 from perfdb.errors import Diagnostic
-from perfdb.formats import ParsedLog, experiment
+from perfdb.formats import ParsedLog, experiment, settle
 from perfdb.formats.numbers import count
 from perfdb.formats.precision import FP8
 from perfdb.hardware import is_secret
@@ -135,6 +135,7 @@ def attribute(
     if sizes_differ := _sizes(log, case.model):
         remarks.append(Diagnostic(where, sizes_differ))
     release = _release(case.framework, stated, options)
+    found = replace(found, log=settle.timed(where, found.log, case))
     return replace(found, case=case, release=release, remarks=tuple(remarks))
 
 
