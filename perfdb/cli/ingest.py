@@ -61,7 +61,8 @@ STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "
     "settings",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="A field of the case of logs, such as num_gpus=8, or their release; may be repeated.",
+    help="A field of the case, such as num_gpus=8, or the release, of logs and of pages that "
+    "leave it open; may be repeated.",
 )
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
 @options.window_option("of a log by its format, of a run its measured steps")
