@@ -99,7 +99,14 @@ def ingest(
     of_logs = ingestion.LogOptions(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
-    chosen = ingestion.Options(PageContext(**words), _watched, of_logs)
+    context = PageContext(
+        framework=words["framework"],
+        release=words["release"],
+        container=words["container"],
+        system=words["system"],
+        precision=words["precision"],
+    )
+    chosen = ingestion.Options(context, _watched, of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
