@@ -85,14 +85,19 @@ def test_what_the_readme_lacks_is_one_message() -> None:
 @needs_corpus
 def test_set_states_what_a_page_leaves_open(sqlite: URL) -> None:
     """As for logs; the stored rows are those of the page's bytes, and a second time unchanged."""
-    settings = ("framework=nemo", "sequence_length=8192", "global_batch_size=1")
+    settings = ("framework=nemo", "sequence_length=8192", "global_batch_size=1", "task=sft",
+                "model=llama3-8b", "fsdp_enabled=true")  # fmt: skip
     options = Options(logs=LogOptions(settings))
     report = ingest.ingest([README], sqlite, options)
     assert (12, 0, 0, 0) == counted(report)
-    assert 1 == sum("--set global_batch_size is not taken" in str(it) for it in report.notes)
+    assert [
+        "--set fsdp_enabled is of logs only; it is not taken",
+        "the page states global_batch_size; --set global_batch_size is not taken",
+        "the page states model; --set model is not taken",
+    ] == [it.message for it in report.notes]
     assert (0, 0, 12, 0) == counted(ingest.ingest([README], sqlite, options))
-    stored = select(cases.c.sequence_length, cases.c.global_batch_size)
-    assert {(8192, 64 * 2**at) for at in range(1, 7)} == set(rows_of(sqlite, stored))
+    stored = select(cases.c.sequence_length, cases.c.task, cases.c.global_batch_size)
+    assert {(8192, "sft", 64 * 2**at) for at in range(1, 7)} == set(rows_of(sqlite, stored))
     with writing(sqlite) as connection:
         assert [] == list(published(connection, lambda items: items))
         connection.execute(results.update().where(results.c.id == 1).values(mfu=0.1))

@@ -99,14 +99,7 @@ def ingest(
     of_logs = ingestion.LogOptions(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
-    context = PageContext(
-        framework=words["framework"],
-        release=words["release"],
-        container=words["container"],
-        system=words["system"],
-        precision=words["precision"],
-    )
-    chosen = ingestion.Options(context, _watched, of_logs)
+    chosen = ingestion.Options(_page_context(words), _watched, of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
@@ -125,6 +118,16 @@ def ingest(
         _print(report)
         _print_findings(findings, changes, dry_run=dry_run)
     return 1 if report.failed else 0
+
+
+def _page_context(words: Mapping[str, str | None]) -> PageContext:
+    return PageContext(
+        framework=words["framework"],
+        release=words["release"],
+        container=words["container"],
+        system=words["system"],
+        precision=words["precision"],
+    )
 
 
 def _watched(sources: Sequence[ingestion.Source]) -> Iterator[ingestion.Source]:

@@ -38,6 +38,8 @@ _VERSION = re.compile(
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 _CORRECT: Final = "correct one of them"
+_OF_THE_PAGE: Final = frozenset({"framework", "release", "system", "precision"})
+"""What the options state of a page, which `PageContext` has."""
 _VALUE: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[0-9][0-9.,]*")
 """A value within a message."""
 _HEAD: Final = 4096
@@ -169,12 +171,27 @@ def by_cause(tables: Iterable[Iterable[Diagnostic]]) -> Iterator[Diagnostic]:
 def _not_taken(
     where: str, results: Sequence[PublishedResult], context: PageContext
 ) -> Iterator[Diagnostic]:
-    """The fields of --set that the page states itself, with other values."""
-    for name, text in columns.texts_of(context.case).items() if context.case else ():
-        rows = [it for it in results if str(getattr(it.case, name)) != text]
-        if rows:
+    """The fields of --set that the page states with other values, or that only logs take."""
+    if context.case is None:
+        return
+    given = columns.texts_of(context.case)
+    if context.case.model:
+        model = names.model(context.case.model)
+        given["model"] = model.name if isinstance(model, names.ModelName) else ""
+    if context.case.task:
+        given["task"] = context.case.task
+    for name in context.case.model_fields_set - given.keys() - _OF_THE_PAGE:
+        if getattr(context.case, name) is not None:
+            yield Diagnostic(where, f"--set {name} is of logs only; it is not taken")
+    for name, text in given.items():
+        line = next((it.line for it in results if _text(getattr(it.case, name)) != text), None)
+        if line:
             message = f"the page states {name}; --set {name} is not taken"
-            yield Diagnostic(where, message, line=rows[0].line, remedy=_CORRECT)
+            yield Diagnostic(where, message, line=line, remedy=_CORRECT)
+
+
+def _text(value: object) -> str:
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def _release_notes(
