@@ -25,7 +25,7 @@ FINETUNING = """\
 |---|---|---|---|---|
 | GBS | 32 | 64 | n/a | |
 | PP | 1 | 2 | n/a | |
-| VP | n/a | 4 | n/a |
+| VP | n/a | 4 |
 | Layers | 32 | 30 | n/a | |
 | Training step time (seconds per step) | 2.5 | 2.6 | n/a | | |
 | Throughput in tokens per second | 52428 | 100825 | n/a |
@@ -136,6 +136,14 @@ def test_a_corner_that_contradicts_its_rows_is_refused(old: str, new: str, messa
     found = read(text, PartialCase(sequence_length=4096), framework="nemo")
     assert () == found.results
     assert message in " ".join(map(str, found.problems))
+
+
+def test_a_value_without_a_scale_is_named() -> None:
+    found = read(FINETUNING.replace("2.6 |", "2.6 | 2.7 | 2.8 |"), framework="nemo")
+    (note,) = found.notes
+    message = "page.md:7: the table is not read: a row has more cells than the header"
+    assert ((), ()) == (found.results, found.problems)
+    assert f"{message}; give each cell a title" == str(note)
 
 
 def test_a_table_of_llm_foundry_is_read() -> None:

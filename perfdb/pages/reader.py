@@ -251,7 +251,11 @@ def _tables_not_read(
                  if one.field in FIGURES and _has_number(table, at)]  # fmt: skip
         unknown = [repr(one.title) for at, one in enumerate(table.columns)
                    if not one.is_known and _has_number(table, at)]  # fmt: skip
-        if known:
+        wide = [one.line for one in table.rows if len(one.cells) > len(table.columns)]
+        if wide and any(tables.is_figure_row(one) for one in table.rows if one.cells):
+            message = "the table is not read: a row has more cells than the header"
+            yield Diagnostic(where, message, None, wide[0], "give each cell a title")
+        elif known:
             message = (
                 f"the table is not read: it does not say all of what {', '.join(known)} are of"
             )

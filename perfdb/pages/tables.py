@@ -88,10 +88,10 @@ def _upright(grid: Grid, table: PageTable) -> PageTable:
     `Nemotron4 15b BF16 | 16x H100 GPUs | 32x H100 GPUs`. The line of such a result is that of
     the first row with a figure. A column without any value is no result.
     """
-    figures = [row for row in grid.rows if row.cells and _is_figure_row(row)]
+    figures = [row for row in grid.rows if row.cells and is_figure_row(row)]
     texts = [cell.text for cell in grid.header.cells]
     width = len(texts) - next((at for at, text in enumerate(reversed(texts)) if text), 0)
-    lines = [_without_empty(row.cells, width) for row in (grid.header, *grid.rows)]
+    lines = [_fitted(row.cells, width) for row in (grid.header, *grid.rows)]
     if not figures or any(len(cells) != width for cells in lines):
         return table
     titles, *results = zip(*lines, strict=True)
@@ -116,9 +116,10 @@ def _upright(grid: Grid, table: PageTable) -> PageTable:
     return replace(table, columns=found, rows=tuple(rows), stated=stated)
 
 
-def _without_empty(cells: Sequence[Cell], width: int) -> Sequence[Cell]:
-    """The cells without empty ones behind the last column, which renderers drop."""
-    return cells if any(cell.text for cell in cells[width:]) else cells[:width]
+def _fitted(cells: Sequence[Cell], width: int) -> Sequence[Cell]:
+    """The cells of a row as renderers show them: empty ones are added, or dropped, at its end."""
+    added = (Cell("", ""),) * (width - len(cells))
+    return cells if any(cell.text for cell in cells[width:]) else (*cells[:width], *added)
 
 
 def _of_corner(words: str) -> PageStatement:
@@ -137,7 +138,8 @@ def _of_corner(words: str) -> PageStatement:
     return stated.then(context.of_task(words))
 
 
-def _is_figure_row(row: Row) -> bool:
+def is_figure_row(row: Row) -> bool:
+    """Whether a row is titled as a figure and has a number."""
     title, *values = (without_marks(cell.text) for cell in row.cells)
     is_figure = columns.field_of(title) in FIGURES
     return is_figure and any(parsed(one.removesuffix("%")) is not None for one in values)
@@ -160,7 +162,12 @@ def _joined(table: PageTable, every: Sequence[PageTable]) -> PageTable:
     else:
         return table
     known = {*here, "num_gpus", "precision"}
-    places = [at for at, column in enumerate(other.columns) if column.field not in known]
+    titles = {one.title for one in table.columns}
+    places = [
+        at
+        for at, one in enumerate(other.columns)
+        if one.field not in known and one.title not in titles
+    ]
     added = tuple(other.columns[at] for at in places)
     rows = tuple(
         Row(row.line, (*row.cells, *(one.cells[at] if one else Cell("", "") for at in places)))
