@@ -87,10 +87,10 @@ REPOSITORIES = {
     "Qwen/Qwen2.5-7B": "qwen2.5-7b",
     "Qwen/Qwen3-30B-A3B": "qwen3-30b-a3b",
     "Qwen/Qwen3-Next-80B-A3B-Instruct": "qwen3-next-80b-a3b",
-    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": None,
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": "nemotron-v3-super-120b",
     "meta-llama/Llama-3.2-3B": None,
 }
-"""Of the model that predicts more tokens and the one that does not, neither is meant."""
+"""A repository means the model without multi-token prediction, as AutoModel's pages name it."""
 
 
 def test_a_model_is_known_by_its_repository_with_and_without_its_owner() -> None:

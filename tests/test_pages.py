@@ -19,7 +19,6 @@ BAD = sorted(path for path in (DATA / "bad").iterdir() if path.suffix in SUFFIXE
 PIPES = [p for p in GOOD if p.stem.startswith(("dfm", "automodel", "nemo-2024"))]
 ROOT = Path(__file__).parents[1]
 OURS = ROOT / "data" / "published" / "dfm.md"
-RECIPE = ROOT.parent / "shared" / "corpus" / "pages" / "dgxc-llama3.1-70b-2024-11.md"
 
 TABLE = """# NeMo 25.04
 
@@ -118,20 +117,13 @@ def test_a_row_that_cannot_be_read_is_refused_and_the_others_are_read(page: Path
     assert page.stem == "no-yaml" or all(problem.remedy for problem in page_read.problems)
 
 
-@pytest.mark.skipif(not RECIPE.is_file(), reason="no pages next to the project")
-def test_a_page_without_batch_sizes_in_cells_is_rejected_with_one_diagnostic_a_table() -> None:
-    """NVIDIA's Llama 3.1 recipe of 24.11 has them in titles: `64x H100 GPUs (GBS=128)`."""
-    found = read(RECIPE, framework="nemo", release="24.09", system="dgx-h100")
-    assert (0, [3, 10]) == (len(found.results), [problem.line for problem in found.problems])
-
-
 def test_the_system_of_one_section_does_not_hold_for_the_next() -> None:
     """The rows of a section that names no system are refused, not given the last one."""
     page_read = read(DATA / "good" / "automodel-2025-12-16.md")
     assert [9, 10, 11, 12, 13, 14] == [result.line for result in page_read.results]
     (problem,) = page_read.problems
     assert 20 == problem.line
-    assert "(also on lines 21-25)" in problem.message
+    assert "(6 rows refused, lines 20-25)" in problem.message
 
 
 def test_the_command_line_states_what_the_page_does_not_and_nothing_else() -> None:
@@ -309,10 +301,11 @@ def test_a_heading_that_leaves_open_what_rows_are_of_rejects_them(heading: str, 
     """With one diagnostic for the table."""
     text = RATES.replace("| Model", f"### {heading}\n\n| Model")
     text += "| Llama3 70B | 64 | 128 | 8192 | 1,500 |\n"
-    found = read_text(text.replace("### System: DGX-H100", "###"))
+    found = read_text(text, system="dgx-h100")
     assert () == found.results
     (problem,) = found.problems
     assert why in problem.message
+    assert "(2 rows refused, lines 11-12)" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "
     "settings",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="A field of the case of logs, such as num_gpus=8, or their release; may be repeated.",
+    help="A field of the case, such as num_gpus=8, or the release, of logs and of pages that "
+    "leave it open; may be repeated.",
 )
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
 @options.window_option("of a log by its format, of a run its measured steps")
@@ -98,7 +99,7 @@ def ingest(
     of_logs = ingestion.LogOptions(
         settings, words.pop("format"), words.pop("window"), archive_limit
     )
-    chosen = ingestion.Options(PageContext(**words), _watched, of_logs)
+    chosen = ingestion.Options(_page_context(words), _watched, of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
@@ -117,6 +118,16 @@ def ingest(
         _print(report)
         _print_findings(findings, changes, dry_run=dry_run)
     return 1 if report.failed else 0
+
+
+def _page_context(words: Mapping[str, str | None]) -> PageContext:
+    return PageContext(
+        framework=words["framework"],
+        release=words["release"],
+        container=words["container"],
+        system=words["system"],
+        precision=words["precision"],
+    )
 
 
 def _watched(sources: Sequence[ingestion.Source]) -> Iterator[ingestion.Source]:

@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from perfdb import measure
+from perfdb.catalog import names
 from perfdb.db.rows import ResultRow, SourceFile
 from perfdb.errors import Diagnostic
 from perfdb.ingest.find import Source
 from perfdb.ingest.options import Checked
 from perfdb.ingest.reads import PAGE, PAGE_PARSER_VERSION, PageRows, Rejected, Skipped
 from perfdb.ingest.unpack import chunks
+from perfdb.pages.base import PageContext
 
 UNKNOWN: Final = (
     "neither a run directory, a page with a table of results nor a log of a known format"
@@ -50,9 +53,9 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
         return Rejected(where, unread) if source.named else Rejected(where, (), unread)
     if not source.named and _OURS.search(text):
         return Skipped(where, reason="made")
-    found = reader.read(where, text, options.context)
+    found = reader.read(where, text, _context(options))
     rows, repeated = once_each(where, [measure.of_page(row) for row in found.results])
-    problems = (*found.problems, *repeated)
+    problems = (*found.problems, *reader.by_cause([repeated]))
     return PageRows(
         where,
         problems,
@@ -80,6 +83,20 @@ def once_each(
             remedy = "remove one of the rows, or say what sets them apart"
             problems.append(Diagnostic(where, message, line=row.source_line, remedy=remedy))
     return tuple(first.values()), tuple(problems)
+
+
+def _context(options: Checked) -> PageContext:
+    """What the options and --set state of a page; an option holds over --set."""
+    context, settings = options.context, options.settings
+    given = settings.framework and (names.framework(settings.framework) or settings.framework)
+    return replace(
+        context,
+        framework=context.framework or given,
+        release=context.release or settings.release,
+        system=context.system or settings.system,
+        precision=context.precision or settings.precision,
+        case=settings,
+    )
 
 
 def _content(source: Source, options: Checked) -> bytes | None:

@@ -7,18 +7,22 @@ from html import escape
 from typing import Final
 
 from perfdb.errors import Diagnostic
-from perfdb.record import Original, PublishedResult
+from perfdb.record import Original, PartialCase, PublishedResult
 
 
 @dataclass(frozen=True)
 class PageContext:
-    """What the command line states of a page. None: nothing, the page decides."""
+    """What the command line states of a page. None: nothing, the page decides.
+
+    `case` fills in what the page leaves open of the case of each row (`--set`).
+    """
 
     framework: str | None = None
     release: str | None = None
     container: str | None = None
     system: str | None = None
     precision: str | None = None
+    case: PartialCase | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from perfdb import fields
 from perfdb.catalog import precision_of
 from perfdb.catalog.names import Refusal
 from perfdb.pages.base import without_marks
+from perfdb.record import PartialCase
 from perfdb.text import absent, parsed, seconds, share, ungrouped
 
 MILLISECONDS: Final = (
@@ -39,15 +40,20 @@ LARGEST: Final = 2**31 - 1
 _REQUIRED: Final = ("num_gpus", "global_batch_size", "sequence_length")
 """What a row cannot do without: it identifies the work."""
 _POSITIVE: Final = (*_REQUIRED, "micro_batch_size", "local_batch_size", "gradient_accumulation")
-_SIZES: Final = (
+SIZES: Final = (
     *_POSITIVE, "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",
     "expert_tensor_parallel", "virtual_pipeline", "data_parallel",
 )  # fmt: skip
+"""The fields that are whole numbers."""
+GIVEN: Final = (*SIZES, "sequence_parallel", "variant")
+"""The fields that --set fills in, next to what a heading may state."""
 _LONGEST: Final = 30
 _PAIR = re.compile(r"([^()]*[^()\s])\s*\(([^()]+)\)")
 _GPUS = re.compile(
-    r"(\d[\d,]*)\s*[x×]?\s*(?:([A-Z]{1,3}\d{2,4}[\w-]*)(?:\s*GPUs?)?|GPUs?)", re.IGNORECASE
+    r"(?:Throughput\s+on\s+)?(\d[\d,]*)\s*[x×]?\s*(?:([A-Z]{1,3}\d{2,4}[\w-]*)(?:\s*GPUs?)?|GPUs?)",
+    re.IGNORECASE,
 )
+_STATED = re.compile(r"\s*\((\s*\w+\s*=\s*[\w/]+\s*(?:,\s*\w+\s*=\s*[\w/]+\s*)*)\)")
 _WORDS: Final = frozenset(
     {"model", "system", "framework", "release", "container", "task", "variant", "kernels"}
 )
@@ -76,10 +82,14 @@ _KNOWN_EXTRAS: Final = frozenset(map(squeezed, EXTRAS))
 
 @dataclass(frozen=True)
 class PageColumn:
-    """A column: its title as raw text is kept under, and its field, if any."""
+    """A column: its title as raw text is kept under, and its field, if any.
+
+    `in_percent`: its cells are shares in percent without the sign.
+    """
 
     title: str
     field: str | None
+    in_percent: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -91,7 +101,7 @@ class PageColumn:
         if squeezed(self.title) in _IN_MS:
             both = pair(printed)
             return f"{seconds(both[0])} ({seconds(both[1])})" if both else seconds(printed)
-        if self.field == "mfu" and "%" in self.title:
+        if self.field == "mfu" and (self.in_percent or "%" in self.title):
             return re.sub(r"(?<=[0-9])(?=\s*\(|\)?\Z)", "%", printed)
         return printed
 
@@ -142,7 +152,7 @@ def values(texts: Mapping[str, str]) -> dict[str, object]:
     kernels = "" if absent(texts.get("kernels", "")) else texts["kernels"]
     parts = (" ".join(part.split()) for part in kernels.split("+"))
     return {
-        **{name: size(name, texts.get(name, "")) for name in _SIZES},
+        **{name: size(name, texts.get(name, "")) for name in SIZES},
         **{name: _figure(name, texts.get(name, "")) for name in fields.FIGURES},
         "sequence_parallel": _switch(texts.get("sequence_parallel", "")),
         "kernels": tuple(filter(None, parts)),
@@ -155,7 +165,7 @@ def size(name: str, text: str) -> int | Refusal | None:
     remedy = "write a whole number, such as 8 or 1,024, or - where there is none"
     value, shown = parsed(text), _shown(text)
     if absent(text):
-        missing = "fill it in: a row cannot be told from others without it"
+        missing = f"fill it in, or pass --set {name}=…"
         return Refusal("is missing", missing) if name in _REQUIRED else None
     if value is None:
         return Refusal(f"{shown} is not a number", remedy)
@@ -199,6 +209,23 @@ def gpus(text: str) -> tuple[str, str | None]:
     """The number of GPUs as printed, and their kind where the cell names it: `16x H100 GPUs`."""
     found = _GPUS.fullmatch(text)
     return (ungrouped(found[1]), found[2]) if found else (text, None)
+
+
+def texts_of(case: PartialCase) -> dict[str, str]:
+    """The fields of a case that a page's cells may hold, as their texts."""
+    stated = ((name, getattr(case, name)) for name in GIVEN)
+    return {
+        name: str(int(value) if isinstance(value, bool) else value)
+        for name, value in stated
+        if value is not None
+    }
+
+
+def stated_sizes(text: str) -> tuple[str, Mapping[str, str]]:
+    """A text without the sizes in its brackets, and these: `64x H100 GPUs (GBS=128)`."""
+    found = _STATED.search(text)
+    pairs = (one.split("=") for one in found[1].split(",")) if found else ()
+    return _STATED.sub("", text, count=1), {name.strip(): size.strip() for name, size in pairs}
 
 
 def pair(text: str) -> tuple[str, str] | None:

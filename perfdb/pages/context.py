@@ -112,7 +112,7 @@ def of_title(words: str, own: str | None) -> PageStatement:
         variant=next(iter(backends), None),
         refusal=other and f"the heading is of {other[0]!r} figures, not of measured ones",
     )
-    return stated.then(_of_task(words)).then(_of_release(words, own))
+    return stated.then(of_task(words)).then(_of_release(words, own))
 
 
 def _of_pairs(pairs: Mapping[str, str], own: str | None) -> PageStatement:
@@ -128,7 +128,7 @@ def _of_pairs(pairs: Mapping[str, str], own: str | None) -> PageStatement:
         model=pairs.get("model"),
         refusal=f"{printed!r} is no release; {_REMEDY}" if printed and not release else None,
     )
-    return stated.then(_of_task(pairs["task"])) if "task" in pairs else stated
+    return stated.then(of_task(pairs["task"])) if "task" in pairs else stated
 
 
 def _framework(printed: str) -> str | None:
@@ -154,7 +154,7 @@ def _only_precision(words: str) -> str | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _of_task(words: str) -> PageStatement:
+def of_task(words: str) -> PageStatement:
     """The task that words name, or why they leave it open."""
     tasks, other = names.tasks(words), names.other_task(words)
     if other and "lora" not in tasks:

@@ -5,7 +5,7 @@ To add a markup: write its module, which turns the text into HTML, and add it to
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
@@ -38,6 +38,10 @@ _VERSION = re.compile(
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 _CORRECT: Final = "correct one of them"
+_OF_THE_PAGE: Final = frozenset({"framework", "release", "system", "precision"})
+"""What the options state of a page, which `PageContext` has."""
+_VALUE: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[0-9][0-9.,]*")
+"""A value within a message."""
 _HEAD: Final = 4096
 """The bytes in which HTML names its encoding."""
 
@@ -72,18 +76,19 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     setting = _setting(where, page, head.settings, context)
     every = tables.of_page(page, setting.stated.framework)
     readers = [TableReader(table, setting) for table in every if table.are_results]
-    found = [one for reader in readers for one in reader.results()]
-    results = tuple(one for one in found if isinstance(one, PublishedResult))
-    problems = [one for one in found if isinstance(one, Diagnostic)]
+    found = [list(reader.results()) for reader in readers]
+    results = tuple(it for rows in found for it in rows if isinstance(it, PublishedResult))
+    problems = ([it for it in rows if isinstance(it, Diagnostic)] for rows in found)
     return PageRead(
         results=results,
-        problems=tuple(_once((*problems, *_unread(where, page, rejected=True)))),
+        problems=(*by_cause(problems), *_once(_unread(where, page, rejected=True))),
         notes=(
             *head.notes,
             *_framework_notes(where, page, head.settings, context),
             *_once(_release_notes(where, results, context)),
             *_once(note for reader in readers for note in reader.notes()),
-            *_result_notes(where, results),
+            *_once(_result_notes(where, results)),
+            *_not_taken(where, results, context),
             *_tables_not_read(where, page, every),
         ),
         original=head.settings.original,
@@ -117,9 +122,10 @@ def _setting(
     tasks = names.tasks(page.opening.replace("\n", " "))
     stated = PageStatement(
         framework=settings.framework or context.framework or _framework(page),
+        model=context.case.model if context.case else None,
         release=settings.release or (version[1] if version else context.release),
         container=settings.container or context.container,
-        task=tasks[0] if len(tasks) == 1 else None,
+        task=tasks[0] if len(tasks) == 1 else context.case.task if context.case else None,
     )
     return PageSetting(where, stated, settings.method, context, page.footnotes)
 
@@ -142,6 +148,50 @@ def _once(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         first, *others = sorted({*on})
         also = f" (also on {line_ranges(others)})" if others else ""
         yield replace(problem, line=first or None, message=problem.message + also)
+
+
+def by_cause(tables: Iterable[Iterable[Diagnostic]]) -> Iterator[Diagnostic]:
+    """One diagnostic for each cause, from those of the rows of each table.
+
+    It has the words of the first row, the number of rows and their lines. The rows of a table
+    that differ only in the refused value have the same cause; so do tables with the same words.
+    """
+    found: dict[Diagnostic, list[int]] = {}
+    for rows in tables:
+        causes: dict[object, Diagnostic] = {}
+        for row in rows:
+            kind = (row.field, _VALUE.sub("", row.message))
+            cause = causes.setdefault(kind, replace(row, line=None))
+            found.setdefault(cause, []).append(row.line or 0)
+    for cause, on in sorted(found.items(), key=lambda it: min(it[1])):
+        count = f" ({len(on)} rows refused, {line_ranges(sorted({*on}))})" if len(on) > 1 else ""
+        yield replace(cause, line=min(on) or None, message=cause.message + count)
+
+
+def _not_taken(
+    where: str, results: Sequence[PublishedResult], context: PageContext
+) -> Iterator[Diagnostic]:
+    """The fields of --set that the page states with other values, or that only logs take."""
+    if context.case is None:
+        return
+    given = columns.texts_of(context.case)
+    if context.case.model:
+        model = names.model(context.case.model)
+        given["model"] = model.name if isinstance(model, names.ModelName) else ""
+    if context.case.task:
+        given["task"] = context.case.task
+    for name in context.case.model_fields_set - given.keys() - _OF_THE_PAGE:
+        if getattr(context.case, name) is not None:
+            yield Diagnostic(where, f"--set {name} is of logs only; it is not taken")
+    for name, text in given.items():
+        line = next((it.line for it in results if _text(getattr(it.case, name)) != text), None)
+        if line:
+            message = f"the page states {name}; --set {name} is not taken"
+            yield Diagnostic(where, message, line=line, remedy=_CORRECT)
+
+
+def _text(value: object) -> str:
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def _release_notes(
@@ -201,7 +251,11 @@ def _tables_not_read(
                  if one.field in FIGURES and _has_number(table, at)]  # fmt: skip
         unknown = [repr(one.title) for at, one in enumerate(table.columns)
                    if not one.is_known and _has_number(table, at)]  # fmt: skip
-        if known:
+        wide = [one.line for one in table.rows if len(one.cells) > len(table.columns)]
+        if wide and any(tables.is_figure_row(one) for one in table.rows if one.cells):
+            message = "the table is not read: a row has more cells than the header"
+            yield Diagnostic(where, message, None, wide[0], "give each cell a title")
+        elif known:
             message = (
                 f"the table is not read: it does not say all of what {', '.join(known)} are of"
             )

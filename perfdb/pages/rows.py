@@ -100,14 +100,14 @@ class TableReader:
             if at and not has_precisions:
                 values["variant"] = " ".join(filter(None, (stated.variant, BRACKETED)))
             if any(isinstance(one, Refusal) for one in values.values()):
-                yield self._faulty(row, values)
+                yield from self._faulty(row, values)
                 return
             read.append((stated, values))
         for half, (stated, values) in zip(halves, read, strict=True):
             yield self._result(row, stated, values, half)
 
-    def _faulty(self, row: Row, values: Mapping[str, object]) -> Diagnostic:
-        """One diagnostic for a row, on its first wrong cell; it names the others."""
+    def _faulty(self, row: Row, values: Mapping[str, object]) -> Iterator[Diagnostic]:
+        """A diagnostic for each field of a row that is wrong, in the order of its cells."""
         header = self.table.columns
         order = [column.title for column in header]
         titled = {
@@ -115,11 +115,9 @@ class TableReader:
             for name, one in values.items()
             if isinstance(one, Refusal)
         }
-        ordered = sorted(titled, key=lambda it: order.index(it) if it in order else -1)
-        first = titled[ordered[0]]
-        also = "".join(f"; {title}: {titled[title].message}" for title in ordered[1:])
-        field = None if first is _NO_FRAMEWORK else ordered[0]
-        return self._problem(row.line, Refusal(first.message + also, first.remedy), field)
+        for title in sorted(titled, key=lambda it: order.index(it) if it in order else -1):
+            refusal = titled[title]
+            yield self._problem(row.line, refusal, None if refusal is _NO_FRAMEWORK else title)
 
     def _values(self, texts: Mapping[str, str]) -> tuple[PageStatement, dict[str, object]]:
         """What holds for a row, and its values by field, or what is wrong with them."""
@@ -129,6 +127,8 @@ class TableReader:
         stated, fallback = self._stated.then(own).with_container(), self.page.fallback
         if stated.framework is None:
             return stated, {"framework": _NO_FRAMEWORK}
+        given = {} if fallback.case is None else columns.texts_of(fallback.case)
+        texts = {**texts, **{it: given[it] for it in given if absent(texts.get(it, ""))}}
         model = _model(texts.get("model") or stated.model or "")
         precision = texts.get("precision") or stated.precision or fallback.precision or ""
         variant = texts.get("variant", "")

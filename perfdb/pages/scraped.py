@@ -32,7 +32,7 @@ def page(text: str) -> ParsedPage:
         while end < len(lines) and (_CELL.fullmatch(lines[end]) or _RULE.fullmatch(lines[end])):
             end += 1
         if end > at:
-            tables = list(_tables(lines, at, end))
+            tables = list(filter(None, _tables(lines, at, end)))
             made += [html_table(rows) for rows in tables]
             if not tables or tables[0][0].line > at + 1:
                 unread.append(Unread(CUT_OFF[0], at + 1, CUT_OFF[1], rejected=True))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfdb import catalog
+from perfdb.catalog import names
 from perfdb.fields import FIGURES
 from perfdb.pages import columns, context
 from perfdb.pages.base import Cell, Grid, ParsedPage, Row, marks, without_marks
@@ -66,37 +67,79 @@ def _table(grid: Grid, own: str | None) -> PageTable:
         tuple(grid.notes),
         tuple(mark for text in (*above, *header) for mark in marks(text)),
     )
-    return table if table.are_results else _upright(grid, table)
+    if not table.are_results:
+        return _upright(grid, table)
+    places = ((one, [row.cells[at].text for row in grid.rows if at < len(row.cells)])
+              for at, one in enumerate(table.columns))  # fmt: skip
+    return replace(table, columns=tuple(_shares(*one) for one in places))
+
+
+def _shares(column: PageColumn, texts: Sequence[str]) -> PageColumn:
+    """The column; one of MFU is in percent where each of its numbers is above 1 (llm-foundry)."""
+    numbers = [parsed(text) for text in texts if not absent(text)]
+    is_percent = bool(numbers) and all(one is not None and one > 1 for one in numbers)
+    return replace(column, in_percent=True) if column.field == "mfu" and is_percent else column
 
 
 def _upright(grid: Grid, table: PageTable) -> PageTable:
     """The table with a result in each row, also where the page has one in each column.
 
-    NVIDIA's Nemotron-4 recipe (dgxc-benchmarking) has a row for each figure, below
+    NVIDIA's recipes (dgxc-benchmarking) have a row for each figure, below
     `Nemotron4 15b BF16 | 16x H100 GPUs | 32x H100 GPUs`. The line of such a result is that of
-    the first row with a figure.
+    the first row with a figure. A column without any value is no result.
     """
-    figures = [row for row in grid.rows if row.cells and _is_figure_row(row)]
-    width = len(grid.header.cells)
-    if not figures or any(len(row.cells) != width for row in grid.rows):
+    figures = [row for row in grid.rows if row.cells and is_figure_row(row)]
+    texts = [cell.text for cell in grid.header.cells]
+    width = len(texts) - next((at for at, text in enumerate(reversed(texts)) if text), 0)
+    lines = [_fitted(row.cells, width) for row in (grid.header, *grid.rows)]
+    if not figures or any(len(cells) != width for cells in lines):
         return table
-    titles, *results = zip(*(row.cells for row in (grid.header, *grid.rows)), strict=True)
-    corner = without_marks(titles[0].text)
-    found = columns.of([cell.text for cell in titles])
-    if not columns.field_of(corner) and all(
-        columns.gpus(one[0].text)[0] != one[0].text for one in results
-    ):
+    titles, *results = zip(*lines, strict=True)
+    corner, layout = columns.stated_sizes(without_marks(titles[0].text))
+    scales = [columns.stated_sizes(one[0].text) for one in results]
+    is_scale = not columns.field_of(corner) and all(
+        columns.gpus(without_marks(text))[0] != text for text, _ in scales
+    )
+    if not is_scale:
+        layout, scales = {}, [(one[0].text, {}) for one in results]
+    named = tuple(dict.fromkeys(name for _, sizes in scales for name in sizes))
+    found = columns.of([*(cell.text for cell in titles), *layout, *named])
+    if is_scale:
         found = (PageColumn(found[0].title, "num_gpus"), *found[1:])
-    model, _, last = corner.rpartition(" ")
-    if catalog.precision_of(last):  # Nemotron4 15b BF16
-        stated = PageStatement(model=model, precision=last)
-    else:
-        stated = context.of_title(corner, None)
-    rows = tuple(Row(figures[0].line, one) for one in results)
-    return replace(table, columns=found, rows=rows, stated=table.stated.then(stated))
+    rows = []
+    for (first, *values), (scale, sizes) in zip(results, scales, strict=True):
+        if any(not absent(cell.text) for cell in values):
+            others = (*layout.values(), *(sizes.get(name, "") for name in named))
+            cells = (Cell(first.raw, scale), *values, *(Cell(text, text) for text in others))
+            rows.append(Row(figures[0].line, cells))
+    stated = table.stated.then(_of_corner(corner))
+    return replace(table, columns=found, rows=tuple(rows), stated=stated)
 
 
-def _is_figure_row(row: Row) -> bool:
+def _fitted(cells: Sequence[Cell], width: int) -> Sequence[Cell]:
+    """The cells of a row as renderers show them: empty ones are added, or dropped, at its end."""
+    added = (Cell("", ""),) * (width - len(cells))
+    return cells if any(cell.text for cell in cells[width:]) else (*cells[:width], *added)
+
+
+def _of_corner(words: str) -> PageStatement:
+    """What the corner states: `Llama 3.1 70b 24.09 BF16`, `Llama3 8b Finetuning LORA FP8`."""
+    others = words.split()
+    precisions = [word for word in others if catalog.precision_of(word)]
+    releases = [word for word in others if re.fullmatch(context.CALENDAR, word)]
+    others = [it for it in others if not (it in precisions or it in releases or names.tasks(it))]
+    model = " ".join(others)
+    is_clear = len(precisions) <= 1 and len(releases) <= 1
+    if not is_clear or not (precisions or catalog.named_model(model)):
+        return context.of_title(words, None)
+    stated = PageStatement(
+        model=model, precision=next(iter(precisions), None), release=next(iter(releases), None)
+    )
+    return stated.then(context.of_task(words))
+
+
+def is_figure_row(row: Row) -> bool:
+    """Whether a row is titled as a figure and has a number."""
     title, *values = (without_marks(cell.text) for cell in row.cells)
     is_figure = columns.field_of(title) in FIGURES
     return is_figure and any(parsed(one.removesuffix("%")) is not None for one in values)
@@ -119,7 +162,12 @@ def _joined(table: PageTable, every: Sequence[PageTable]) -> PageTable:
     else:
         return table
     known = {*here, "num_gpus", "precision"}
-    places = [at for at, column in enumerate(other.columns) if column.field not in known]
+    titles = {one.title for one in table.columns}
+    places = [
+        at
+        for at, one in enumerate(other.columns)
+        if one.field not in known and one.title not in titles
+    ]
     added = tuple(other.columns[at] for at in places)
     rows = tuple(
         Row(row.line, (*row.cells, *(one.cells[at] if one else Cell("", "") for at in places)))
@@ -142,5 +190,6 @@ def _match(other: PageTable, texts: Mapping[str, str], stated: PageStatement) ->
         and columns.gpus(own["num_gpus"])[0] == columns.gpus(texts.get("num_gpus", ""))[0]
         and all(row.cells[at].text.casefold() in model for at in places)
         and (absent(own.get("precision", "")) or precision in own["precision"].split("/"))
+        and parsed(texts.get("global_batch_size", "")) in (None, parsed(own["global_batch_size"]))
     ]
     return fitting[0] if len(fitting) == 1 else None

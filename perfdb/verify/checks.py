@@ -6,7 +6,7 @@ with the stored bytes.
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +21,7 @@ from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
 from perfdb.db.tables import cases, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError, RunDirError
-from perfdb.fields import FIGURES
+from perfdb.fields import CONFIGURATION, FIGURES, WORKLOAD
 from perfdb.groups import grouped
 from perfdb.ingest.logs import number_in_log
 from perfdb.ingest.reads import (
@@ -33,11 +33,11 @@ from perfdb.ingest.reads import (
 )
 from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
-from perfdb.pages import reader
+from perfdb.pages import columns, reader
 from perfdb.pages.base import PageContext
 from perfdb.queries import results as result_queries
 from perfdb.queries import runs as run_queries
-from perfdb.record import Method, Origin, Outcome
+from perfdb.record import Method, Origin, Outcome, PartialCase
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.units import counted
@@ -309,8 +309,8 @@ _PUBLISHED: Final = (
     result_queries.identified(
         select(
             results,
-            cases.c.framework,
-            cases.c.precision,
+            *(cases.c[name] for name in (*WORKLOAD, *CONFIGURATION) if name in cases.c),
+            models.c.name.label("model"),
             systems.c.name.label("system"),
             releases.c.version.label("release"),
             releases.c.container,
@@ -348,14 +348,17 @@ def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOv
 
 def _difference(row: RowMapping, content: bytes) -> str | None:
     """How the stored columns of a result differ from what the bytes state."""
+    kept, line = {name: row[name] for name in COMPARED}, row["source_line"]
     if row["parser"] == PAGE:
         names = ("framework", "release", "container", "system", "precision")
         context = PageContext(*(row[name] for name in names))  # what the page does not state
-        by_line = _by_page(row["path"], content, context)
+        read = _by_page(row["path"], content, context).get(line, ())
+        if kept not in read:  # the page may not state all of the case: --set did
+            case = {name: row[name] for name in ("model", "task", *columns.GIVEN)}
+            context = replace(context, case=PartialCase.model_validate(case))
+            read = _by_page(row["path"], content, context).get(line, ())
     else:
-        by_line = _by_file(row["parser"], row["path"], content)
-    read = by_line.get(row["source_line"], ())
-    kept = {name: row[name] for name in COMPARED}
+        read = _by_file(row["parser"], row["path"], content).get(line, ())
     if not read or kept in read:
         return None if read else "nothing is read there"
     return ", ".join(
