@@ -1,11 +1,14 @@
 """Execute one planned case: make its run directory, start it, watch it, and say how it ended."""
 
+import math
 import os
 import re
 import secrets
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from perfdb.hardware import readable
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
 from perfdb.record import Outcome
-from perfdb.run_record import RunRecord
+from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
 from perfdb.validity import contradiction
 from runner import devices, environment
@@ -26,6 +29,12 @@ from runner.plan import ExecutionTarget, Planned
 from runner.progress import Watcher
 
 POLL_S = 0.3
+LEAST_PATIENCE_S = 60
+"""A run is not taken for hung before it has been without a step for so long."""
+PATIENCE_STEPS = 20
+"""A run is not taken for hung before so many steps of its median time could have been done."""
+LONGEST_POLL_S = 5
+"""What counts of the time between two polls: the rest is of a machine that was asleep."""
 STOPPED = "stopped by the user"
 LOG_TAIL_BYTES = 200_000
 """How many bytes at the end of each log are searched for the reason of a failure."""
@@ -36,9 +45,15 @@ class OverdueError(LeftAtWorkError):
 
 
 def execute(
-    planned: Planned, target: ExecutionTarget, watcher: Watcher
+    planned: Planned,
+    target: ExecutionTarget,
+    watcher: Watcher,
+    least_patience_s: float = LEAST_PATIENCE_S,
 ) -> tuple[RunDir, RunRecord]:
     """Run a case to its end, whatever that is, once no other run has its devices.
+
+    A run that has done a step, and then none for `least_patience_s` and for 20 times the median
+    step time, hangs: it is stopped.
 
     Raises KeyboardInterrupt after a clean stop, LeftAtWorkError where processes of the run do not
     end, both once the record is written, and OSError where files cannot be written.
@@ -47,7 +62,7 @@ def execute(
     with devices.held(names, watcher.waiting):
         run = _new_directory(planned.point.name, target.output)
         with run.held():
-            return run, _executed(run, planned, target, watcher)
+            return run, _executed(run, planned, target, watcher, least_patience_s)
 
 
 def _new_directory(name: str, output: Path) -> RunDir:
@@ -60,7 +75,11 @@ def _new_directory(name: str, output: Path) -> RunDir:
 
 
 def _executed(
-    run: RunDir, planned: Planned, target: ExecutionTarget, watcher: Watcher
+    run: RunDir,
+    planned: Planned,
+    target: ExecutionTarget,
+    watcher: Watcher,
+    least_patience_s: float,
 ) -> RunRecord:
     backend = target.backends[planned.point.case.framework]
     command = backend.command(planned.point, run)
@@ -71,7 +90,7 @@ def _executed(
     exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
     try:
         process = target.launcher.start(command, run)
-        exit_code, diagnosis = _watch(process, run, planned, watcher)
+        exit_code, diagnosis = _watch(process, run, planned, watcher, least_patience_s)
         if diagnosis.outcome is Outcome.FINISHED:
             other = contradiction(record, run.read_steps(), run.read_worker())
             diagnosis = Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
@@ -124,18 +143,21 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
 
 
 def _watch(
-    process: Process, run: RunDir, planned: Planned, watcher: Watcher
+    process: Process, run: RunDir, planned: Planned, watcher: Watcher, least_patience_s: float
 ) -> tuple[int, Diagnosis]:
-    """Wait for the end, showing steps; stop it after its timeout, or at Ctrl-C.
+    """Wait for the end, showing steps; stop it after its timeout, where it hangs, or at Ctrl-C.
 
     Raises KeyboardInterrupt and LeftAtWorkError.
     """
     point = planned.point
     total = point.warmup_steps + point.measured_steps
-    deadline = time.monotonic() + point.timeout_s
+    watchdog, deadline = Watchdog(least_patience_s), time.monotonic() + point.timeout_s
     try:
         while (exit_code := process.poll()) is None:
-            watcher.steps_done(run.read_steps(), total)
+            steps = run.read_steps()
+            watcher.steps_done(steps, total)
+            if reason := watchdog.hung(steps, time.monotonic()):
+                return _overdue(process, reason)
             if time.monotonic() > deadline:
                 return _overdue(process, f"stopped after {point.timeout_s:g} s (timeout_s)")
             time.sleep(POLL_S)
@@ -148,6 +170,32 @@ def _watch(
     steps = run.read_steps()
     watcher.steps_done(steps, total)
     return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
+
+
+@dataclass
+class Watchdog:
+    """Notices that a run hangs by the time that it has been without a step, once it had one."""
+
+    least_patience_s: float
+    num_steps: int = 0
+    polled_at: float = math.inf
+    waited_s: float = 0
+
+    def hung(self, steps: Sequence[StepRecord], now: float) -> str:
+        """Why a run with these steps is to be stopped at a moment in seconds; empty: it is not."""
+        self.waited_s += max(0, min(now - self.polled_at, LONGEST_POLL_S))
+        self.polled_at = now
+        if len(steps) > self.num_steps:
+            self.num_steps, self.waited_s = len(steps), 0
+        if not steps or self.waited_s <= self.least_patience_s:
+            return ""
+        median_s = statistics.median(step.step_time_s for step in steps)
+        if self.waited_s <= PATIENCE_STEPS * median_s:
+            return ""
+        return (
+            f"stopped after {self.waited_s:.0f} s without a step: it hangs after step "
+            f"{steps[-1].step}, and a step takes {median_s:.3g} s"
+        )
 
 
 def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:

@@ -39,6 +39,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
 json_format_option = click.option(
     "--json", "style", flag_value="json", help="The same as --format json."
 )
+max_cases_option = click.option(
+    "--max-cases", metavar="N", default=10_000, show_default=True, type=click.IntRange(min=1),
+    help="Refuse a recipe that makes more cases.",
+)  # fmt: skip
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would change and store nothing."
 )
