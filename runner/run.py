@@ -14,12 +14,13 @@ from pathlib import Path
 
 import perfdb
 from perfdb.errors import LeftAtWorkError, PerfdbError
-from perfdb.hardware import readable
+from perfdb.hardware import readable, without_secrets
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
 from perfdb.record import Outcome
 from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
+from perfdb.text import visible
 from perfdb.validity import contradiction
 from runner import devices, environment
 from runner.backends import Command
@@ -104,9 +105,7 @@ def _executed(
         diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or STOPPED)
         raise
     finally:
-        now = datetime.now(UTC)
-        record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
-        record = _with_worker_versions(record, run)
+        record = _ended(record, run, exit_code, diagnosis)
         run.write_record(record)
     return record
 
@@ -120,7 +119,7 @@ def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Com
         release=planned.release,
         recipe=planned.file.reference,
         environment=environment.capture(target.machine, container, planned.file.path, variables),
-        command=tuple(map(readable, target.launcher.argv(command, run))),
+        command=tuple(without_secrets(readable(it)) for it in target.launcher.argv(command, run)),
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
         seed=point.seed,
@@ -205,6 +204,26 @@ def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
         return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, reason)
     except LeftAtWorkError as error:
         raise OverdueError(f"{reason}; {error}") from error
+
+
+def _ended(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis) -> RunRecord:
+    """The record of a run that has ended, once its logs hold no secret."""
+    _redact_logs(run)
+    error = diagnosis.error and visible(without_secrets(diagnosis.error))
+    ended = record.ended(diagnosis.outcome, datetime.now(UTC), exit_code, error)
+    return _with_worker_versions(ended, run)
+
+
+def _redact_logs(run: RunDir) -> None:
+    """Take the secrets out of the logs that a run has left."""
+    for log in run.logs():
+        with suppress(OSError), log.open(encoding="latin-1", newline="") as file:  # any bytes
+            if any(line != without_secrets(line) for line in file):
+                file.seek(0)
+                temporary = log.with_name(f".{log.name}")
+                with temporary.open("w", encoding="latin-1", newline="") as written:
+                    written.writelines(map(without_secrets, file))
+                temporary.replace(log)
 
 
 def _log_lines(run: RunDir) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import Field, PositiveFloat
+from pydantic import AfterValidator, Field, PositiveFloat
 
 from perfdb import catalog
 from perfdb.record import MOST, Count, Frozen, Scalar, Task
+from perfdb.text import MOST_CHARACTERS, plain_text
 
 OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "megatron-core": {
@@ -31,8 +32,6 @@ MOST_TOKENS: Final = 1 << 27
 """Tokens that a sample may have, 13 times the longest context of a published model."""
 MOST_SECONDS: Final = 30 * 24 * 3600
 """Seconds that a run may take."""
-MOST_CHARACTERS: Final = 1000
-"""Characters of a text in a recipe."""
 
 Number = Annotated[Count, Field(strict=True)]
 Size = Annotated[Count | None, Field(strict=True)]
@@ -40,7 +39,7 @@ FromZero = Annotated[int, Field(strict=True, ge=0, le=MOST)]
 Steps = Annotated[int, Field(strict=True, ge=0, le=MOST_STEPS)]
 Tokens = Annotated[Count | None, Field(strict=True, le=MOST_TOKENS)]
 Seconds = Annotated[PositiveFloat, Field(strict=True, le=MOST_SECONDS)]
-Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(plain_text)]
 Flag = Annotated[bool, Field(strict=True)]
 
 

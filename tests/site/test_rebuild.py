@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import time
@@ -209,6 +210,36 @@ def test_another_store_is_another_site_and_back_again(project: Project, tmp_path
     finally:
         project.store = own
     assert before == project.built()
+
+
+def test_names_of_any_length_have_pages(tmp_path: Path) -> None:
+    """A run, its release and its recipe; a file may have a name of 255 bytes."""
+    project, long = Project(tmp_path / "project"), "x" * 250
+    recipe = RecipeRef(name=f"recipe-{long}", path="a.yaml", sha256="0" * 64)
+    run = write_run(tmp_path, run_id=long, recipe=recipe, release=release(f"1.{long}"))
+    stored(store_url(str(project.store)), run, published(release=release(f"2.{long}")))
+    made = project.built()
+    for folder in ("runs", "recipes", "performance/megatron-core"):
+        assert any(name.startswith(f"{folder}/") and "xxx-" in name for name in made)
+
+
+def test_a_full_disk_leaves_a_site_that_builds_again(tmp_path: Path) -> None:
+    """No file may have more than 300 bytes for one build, as where the disk is full."""
+    project = Project(tmp_path / "project")
+    url = store_url(str(project.store))
+    stored(url, published(release=release("1.0")))
+    project.built()
+    stored(url, write_run(tmp_path, run_id="one"), published(release=release("2.0")))
+    with closing(sqlite3.connect(project.store)) as connection:  # readers need no file of their own
+        connection.execute("PRAGMA journal_mode=DELETE")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
+    try:
+        with pytest.raises(Exception, match="File too large"):
+            project.built()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert project.built() == project.clean(tmp_path / "clean")
 
 
 LISTED = """# Site
