@@ -15,14 +15,15 @@ TIMEOUT_S = 30
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
 
 _SECRET_VALUE = re.compile(
-    r"""(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|AKIA[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{16,}
+    r"""(?:(?<![A-Za-z0-9])|(?<=[0-9[]m))(?:hf_[A-Za-z0-9]{16,}|AKIA[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{16,}
     |glpat-[A-Za-z0-9_-]{16,})
     |(?<=://)[^\s:/@"'<>]*:[^\s/"'<>]+(?=@)
     |(?<=[Bb]earer[ ])(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{8,}
     """,
     re.VERBOSE,
 )
-"""Tokens of Hugging Face, AWS, GitHub and GitLab; user:password@ in addresses; Bearer tokens."""
+"""Tokens of Hugging Face, AWS, GitHub and GitLab; user:password@ in addresses; Bearer tokens.
+A color of a terminal, such as ESC[31m, may be right before one."""
 _SECRET_MARKS = ("hf_", "AKIA", "gh", "glpat-", "://", "earer ")
 """One of these is in every text with such a value. To look for them is far quicker."""
 

@@ -101,7 +101,7 @@ def _masking(url: URL) -> URL:
 
 def _no_file(address: str, url: URL) -> Diagnostic | None:
     """Why an address is not that of one SQLite file."""
-    address = re.sub("(?<=://).*@", "***@", address)
+    address = re.sub(r"(?<=://).*(?=@)|(?<=password=)[^&]*", "***", address)
     if url.drivername != "sqlite":
         message = f"unknown database {url.drivername!r}"
         remedy = "perfdb keeps its data in sqlite or postgresql (with psycopg)"

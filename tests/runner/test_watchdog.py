@@ -1,4 +1,4 @@
-"""A run that hangs is stopped long before its timeout."""
+"""Runs that hang, and runs that print secrets, with a real process in place of a worker."""
 
 import time
 from dataclasses import dataclass
@@ -65,3 +65,16 @@ def test_a_run_with_steps_that_take_long_is_waited_for(tmp_path: Path, step_time
     first, second = STEP.format(1, step_time_s), STEP.format(2, step_time_s)
     how, why, _ = outcome(tmp_path, f"{first}; sleep {pause}; {second}; exit 7", patience_s=1)
     assert (Outcome.FAILED, "the command ended with exit code 7") == (how, why)
+
+
+def test_a_secret_that_a_run_prints_is_nowhere_in_its_directory(tmp_path: Path) -> None:
+    """Nor is one of the command, nor of the error that ended it; what cannot be read stays."""
+    token = "hf_" + "aB3" * 11
+    script = f"printf '\\377 {token}\\r\\nValueError: no \\033[31m{token}\\n'; exit 1"
+    how, why, _ = outcome(tmp_path, script, patience_s=60)
+    assert (Outcome.FAILED, r"ValueError: no \x1b[31m***") == (how, why)
+    [console] = tmp_path.glob("*/console.log")
+    assert b"\xff ***\r\nValueError: no \x1b[31m***\n" == console.read_bytes()
+    assert not [
+        it for it in tmp_path.rglob("*") if it.is_file() and token in it.read_text("latin-1")
+    ]
