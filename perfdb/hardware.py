@@ -14,6 +14,19 @@ TIMEOUT_S = 30
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
 
+_SECRET_VALUE = re.compile(
+    r"""(?:(?<![A-Za-z0-9])|(?<=[0-9[]m))(?:hf_[A-Za-z0-9]{16,}|AKIA[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{16,}
+    |glpat-[A-Za-z0-9_-]{16,})
+    |(?<=://)[^\s:/@"'<>]*:[^\s/"'<>]+(?=@)
+    |(?<=[Bb]earer[ ])(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{8,}
+    """,
+    re.VERBOSE,
+)
+"""Tokens of Hugging Face, AWS, GitHub and GitLab; user:password@ in addresses; Bearer tokens.
+A color of a terminal, such as ESC[31m, may be right before one."""
+_SECRET_MARKS = ("hf_", "AKIA", "gh", "glpat-", "://", "earer ")
+"""One of these is in every text with such a value. To look for them is far quicker."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -34,6 +47,13 @@ class Machine:
 def is_secret(variable: str) -> bool:
     """Whether the name of an environment variable smells of a secret."""
     return bool(_SECRET.search(variable))
+
+
+def without_secrets(text: str) -> str:
+    """A text with *** for each password and token that is known by its form."""
+    if not any(mark in text for mark in _SECRET_MARKS):
+        return text
+    return _SECRET_VALUE.sub("***", text)
 
 
 def readable(text: str) -> str:

@@ -43,7 +43,8 @@ def first_error(error: ValidationError) -> str:
     """The first thing pydantic found, as 'field: what'."""
     first = error.errors()[0]
     field = ".".join(map(str, first["loc"]))
-    return f"{field}: {first['msg']}" if field else first["msg"]
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{field}: {message}" if field else message
 
 
 def write_atomically(path: Path, content: str) -> None:

@@ -1,12 +1,14 @@
 """What a run directory holds: the contract between the runner and whoever reads its runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from itertools import chain
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
 from perfdb.record import MOST, Case, Count, Frozen, Outcome, Release
+from perfdb.text import plain_text
 
 
 class StepRecord(Frozen):
@@ -82,9 +84,40 @@ class Environment(Frozen):
 class RecipeRef(Frozen):
     """The recipe a run came from."""
 
-    name: str
+    name: Annotated[str, AfterValidator(plain_text)]
     path: str
     sha256: str
+
+
+Value = TypeVar("Value")
+
+
+def _plain_texts(value: Value) -> Value:
+    """Raises ValueError where a name in a value is no plain text."""
+    for text in _texts(value):
+        plain_text(text)
+    return value
+
+
+def _without_nul(value: Value) -> Value:
+    """Raises ValueError where a text of a value holds what no PostgreSQL takes."""
+    if any("\0" in text for text in _texts(value)):
+        raise ValueError("holds a null character")
+    return value
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case BaseModel():
+            yield from _texts(vars(value))
+        case Mapping():
+            yield from chain.from_iterable(map(_texts, (*value.keys(), *value.values())))
+        case tuple() | list():
+            yield from chain.from_iterable(map(_texts, value))
+        case _:
+            pass
 
 
 class RunRecord(Frozen):
@@ -95,12 +128,12 @@ class RunRecord(Frozen):
     """
 
     schema_version: Literal[1] = 1
-    run_id: str
-    case: Case
-    release: Release
+    run_id: Annotated[str, Field(max_length=255), AfterValidator(plain_text)]
+    case: Annotated[Case, AfterValidator(_plain_texts)]
+    release: Annotated[Release, AfterValidator(_plain_texts)]
     recipe: RecipeRef
-    environment: Environment
-    command: tuple[str, ...]
+    environment: Annotated[Environment, AfterValidator(_without_nul)]
+    command: Annotated[tuple[str, ...], AfterValidator(_without_nul)]
     warmup_steps: Annotated[int, Field(ge=0, le=MOST)]
     measured_steps: Annotated[int, Field(ge=0, le=MOST)]
     seed: int
@@ -111,7 +144,7 @@ class RunRecord(Frozen):
     ended_at: datetime | None = None
     outcome: Outcome | None = None
     exit_code: int | None = None
-    error: str | None = None
+    error: Annotated[str | None, AfterValidator(_without_nul)] = None
 
     def ended(self, outcome: Outcome, when: datetime, exit_code: int, error: str | None) -> Self:
         """The same record, with how it ended."""

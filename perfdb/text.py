@@ -75,6 +75,27 @@ def plain(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n") if b"\r" in text else text
 
 
+MOST_CHARACTERS: Final = 1000
+"""Characters of a text that names something."""
+_CONTROL: Final = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
+def plain_text(text: str) -> str:
+    """The same text. Raises ValueError where it holds control characters, or is no name by far."""
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"holds {len(text):,} characters, more than {MOST_CHARACTERS:,}")
+    if text != (shown := visible(text)):
+        raise ValueError(f"holds a control character: {shown}")
+    return text
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are shown: those of a terminal may move its cursor."""
+    return text if text.isprintable() else text.translate(_CONTROL)
+
+
 def decoded(text: bytes) -> str:
     """Bytes as text; what is no UTF-8 is shown as such."""
     return text.decode("utf-8", errors="replace")

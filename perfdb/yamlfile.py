@@ -24,6 +24,9 @@ Value = TypeVar("Value", bound=BaseModel)
 MOST_VALUES: Final = 1 << 18
 """What a document may hold. Aliases let a few lines stand for billions of values."""
 
+MOST_UNKNOWN: Final = 100
+"""How many unknown fields of a document get a message each."""
+
 _PLAIN = (("bool",), ("int",), ("float",), ("str",))
 _OCTAL_OR_SIXTIES = re.compile(r"[-+]?0[0-7_]+$|.*:")
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
@@ -169,11 +172,16 @@ def validate(document: Document, kind: type[Value]) -> Value | list[Diagnostic]:
     try:
         return kind.model_validate(document.content)
     except ValidationError as error:
-        found = [
-            _no_such_field(document, detail["loc"], kind)
-            if detail["type"] == "extra_forbidden"
-            else _problem(document, detail["loc"], detail["type"], detail["msg"])
-            for detail in error.errors()
+        details = error.errors(include_url=False)
+        unknown = [one["loc"] for one in details if one["type"] == "extra_forbidden"]
+        found = [_no_such_field(document, place, kind) for place in unknown[:MOST_UNKNOWN]]
+        if rest := unknown[MOST_UNKNOWN:]:
+            message = f"no such field, nor are {len(rest) - 1:,} after it"
+            found.append(document.problem(rest[0], message, "remove them"))
+        found += [
+            _problem(document, one["loc"], one["type"], one["msg"])
+            for one in details
+            if one["type"] != "extra_forbidden"
         ]
         return list(dict.fromkeys(found))
 

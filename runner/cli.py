@@ -5,7 +5,14 @@ from pathlib import Path
 
 import click
 
-from perfdb.cli.options import LazyChoice, gate_option, json_option, print_json, print_table
+from perfdb.cli.options import (
+    LazyChoice,
+    gate_option,
+    json_option,
+    max_cases_option,
+    print_json,
+    print_table,
+)
 
 
 def _launchers() -> Iterable[str]:
@@ -29,6 +36,7 @@ def _launchers() -> Iterable[str]:
     "Exit with 1 where a case was skipped, or where none was run: each was skipped or had finished "
     "before; several with a comma. [default: never]",
 )
+@max_cases_option
 @json_option
 @click.pass_context
 def run(context: click.Context, /, **_options: object) -> int:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from perfdb.hardware import Machine, is_secret, readable
+from perfdb.hardware import Machine, is_secret, readable, without_secrets
 from perfdb.run_record import Environment
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
@@ -54,9 +54,9 @@ def capture(
 
 
 def relevant(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that change how training runs, without those with a secret name."""
+    """The variables that change how training runs, without secrets."""
     return {
-        readable(name): readable(value)
+        readable(name): without_secrets(readable(value))
         for name, value in sorted(variables.items())
         if RELEVANT.match(name) and not is_secret(name)
     }

@@ -1,22 +1,26 @@
 """Execute one planned case: make its run directory, start it, watch it, and say how it ended."""
 
+import math
 import os
 import re
 import secrets
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import perfdb
 from perfdb.errors import LeftAtWorkError, PerfdbError
-from perfdb.hardware import readable
+from perfdb.hardware import readable, without_secrets
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
 from perfdb.record import Outcome
-from perfdb.run_record import RunRecord
+from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
+from perfdb.text import visible
 from perfdb.validity import contradiction
 from runner import devices, environment
 from runner.backends import Command
@@ -26,6 +30,12 @@ from runner.plan import ExecutionTarget, Planned
 from runner.progress import Watcher
 
 POLL_S = 0.3
+LEAST_PATIENCE_S = 60
+"""A run is not taken for hung before it has been without a step for so long."""
+PATIENCE_STEPS = 20
+"""A run is not taken for hung before so many steps of its median time could have been done."""
+LONGEST_POLL_S = 5
+"""What counts of the time between two polls: the rest is of a machine that was asleep."""
 STOPPED = "stopped by the user"
 LOG_TAIL_BYTES = 200_000
 """How many bytes at the end of each log are searched for the reason of a failure."""
@@ -36,9 +46,15 @@ class OverdueError(LeftAtWorkError):
 
 
 def execute(
-    planned: Planned, target: ExecutionTarget, watcher: Watcher
+    planned: Planned,
+    target: ExecutionTarget,
+    watcher: Watcher,
+    least_patience_s: float = LEAST_PATIENCE_S,
 ) -> tuple[RunDir, RunRecord]:
     """Run a case to its end, whatever that is, once no other run has its devices.
+
+    A run that has done a step, and then none for `least_patience_s` and for 20 times the median
+    step time, hangs: it is stopped.
 
     Raises KeyboardInterrupt after a clean stop, LeftAtWorkError where processes of the run do not
     end, both once the record is written, and OSError where files cannot be written.
@@ -47,7 +63,7 @@ def execute(
     with devices.held(names, watcher.waiting):
         run = _new_directory(planned.point.name, target.output)
         with run.held():
-            return run, _executed(run, planned, target, watcher)
+            return run, _executed(run, planned, target, watcher, least_patience_s)
 
 
 def _new_directory(name: str, output: Path) -> RunDir:
@@ -60,7 +76,11 @@ def _new_directory(name: str, output: Path) -> RunDir:
 
 
 def _executed(
-    run: RunDir, planned: Planned, target: ExecutionTarget, watcher: Watcher
+    run: RunDir,
+    planned: Planned,
+    target: ExecutionTarget,
+    watcher: Watcher,
+    least_patience_s: float,
 ) -> RunRecord:
     backend = target.backends[planned.point.case.framework]
     command = backend.command(planned.point, run)
@@ -71,7 +91,7 @@ def _executed(
     exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
     try:
         process = target.launcher.start(command, run)
-        exit_code, diagnosis = _watch(process, run, planned, watcher)
+        exit_code, diagnosis = _watch(process, run, planned, watcher, least_patience_s)
         if diagnosis.outcome is Outcome.FINISHED:
             other = contradiction(record, run.read_steps(), run.read_worker())
             diagnosis = Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
@@ -85,9 +105,7 @@ def _executed(
         diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or STOPPED)
         raise
     finally:
-        now = datetime.now(UTC)
-        record = record.ended(diagnosis.outcome, now, exit_code, diagnosis.error)
-        record = _with_worker_versions(record, run)
+        record = _ended(record, run, exit_code, diagnosis)
         run.write_record(record)
     return record
 
@@ -101,7 +119,7 @@ def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Com
         release=planned.release,
         recipe=planned.file.reference,
         environment=environment.capture(target.machine, container, planned.file.path, variables),
-        command=tuple(map(readable, target.launcher.argv(command, run))),
+        command=tuple(without_secrets(readable(it)) for it in target.launcher.argv(command, run)),
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
         seed=point.seed,
@@ -124,18 +142,21 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
 
 
 def _watch(
-    process: Process, run: RunDir, planned: Planned, watcher: Watcher
+    process: Process, run: RunDir, planned: Planned, watcher: Watcher, least_patience_s: float
 ) -> tuple[int, Diagnosis]:
-    """Wait for the end, showing steps; stop it after its timeout, or at Ctrl-C.
+    """Wait for the end, showing steps; stop it after its timeout, where it hangs, or at Ctrl-C.
 
     Raises KeyboardInterrupt and LeftAtWorkError.
     """
     point = planned.point
     total = point.warmup_steps + point.measured_steps
-    deadline = time.monotonic() + point.timeout_s
+    watchdog, deadline = Watchdog(least_patience_s), time.monotonic() + point.timeout_s
     try:
         while (exit_code := process.poll()) is None:
-            watcher.steps_done(run.read_steps(), total)
+            steps = run.read_steps()
+            watcher.steps_done(steps, total)
+            if reason := watchdog.hung(steps, time.monotonic()):
+                return _overdue(process, reason)
             if time.monotonic() > deadline:
                 return _overdue(process, f"stopped after {point.timeout_s:g} s (timeout_s)")
             time.sleep(POLL_S)
@@ -150,6 +171,32 @@ def _watch(
     return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
 
 
+@dataclass
+class Watchdog:
+    """Notices that a run hangs by the time that it has been without a step, once it had one."""
+
+    least_patience_s: float
+    num_steps: int = 0
+    polled_at: float = math.inf
+    waited_s: float = 0
+
+    def hung(self, steps: Sequence[StepRecord], now: float) -> str:
+        """Why a run with these steps is to be stopped at a moment in seconds; empty: it is not."""
+        self.waited_s += max(0, min(now - self.polled_at, LONGEST_POLL_S))
+        self.polled_at = now
+        if len(steps) > self.num_steps:
+            self.num_steps, self.waited_s = len(steps), 0
+        if not steps or self.waited_s <= self.least_patience_s:
+            return ""
+        median_s = statistics.median(step.step_time_s for step in steps)
+        if self.waited_s <= PATIENCE_STEPS * median_s:
+            return ""
+        return (
+            f"stopped after {self.waited_s:.0f} s without a step: it hangs after step "
+            f"{steps[-1].step}, and a step takes {median_s:.3g} s"
+        )
+
+
 def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
     """End a run that takes too long."""
     try:
@@ -157,6 +204,26 @@ def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
         return process.poll() or 0, Diagnosis(Outcome.TIMED_OUT, reason)
     except LeftAtWorkError as error:
         raise OverdueError(f"{reason}; {error}") from error
+
+
+def _ended(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis) -> RunRecord:
+    """The record of a run that has ended, once its logs hold no secret."""
+    _redact_logs(run)
+    error = diagnosis.error and visible(without_secrets(diagnosis.error))
+    ended = record.ended(diagnosis.outcome, datetime.now(UTC), exit_code, error)
+    return _with_worker_versions(ended, run)
+
+
+def _redact_logs(run: RunDir) -> None:
+    """Take the secrets out of the logs that a run has left."""
+    for log in run.logs():
+        with suppress(OSError), log.open(encoding="latin-1", newline="") as file:  # any bytes
+            if any(line != without_secrets(line) for line in file):
+                file.seek(0)
+                temporary = log.with_name(f".{log.name}")
+                with temporary.open("w", encoding="latin-1", newline="") as written:
+                    written.writelines(map(without_secrets, file))
+                temporary.replace(log)
 
 
 def _log_lines(run: RunDir) -> Iterator[str]:

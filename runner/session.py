@@ -51,6 +51,7 @@ class Request:
     launcher: str
     dry_run: bool
     repeat: int
+    max_cases: int
     gate: frozenset[str]
     as_json: bool
 
@@ -76,7 +77,7 @@ def run_session(request: Request, tools: Tools) -> int:
     if name != str(request.output):  # ingest would refuse the path of every run
         problem = Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
         raise InputError(problem)
-    files = recipe.load(request.paths)
+    files = recipe.load(request.paths, request.max_cases)
     with _writing(request.output):
         before = history.read(request.output)
     target = ExecutionTarget(

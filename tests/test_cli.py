@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from perfdb import catalog, cli
+from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError, RunError
 from tests.shell import Shell
 
@@ -161,3 +162,35 @@ def test_a_full_disk_is_no_defect(line: str) -> None:
     said = "error: cannot write the output: No space left on device\n"
     assert (2, said) == ended_in_shell(f"{line} > /dev/full")
     assert (2, "") == ended_in_shell(f"{line} > /dev/full 2>&1")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://nobody@127.0.0.1:1/x?password=hunter2",
+        "postgresql://127.0.0.1:1/x?user=nobody&password=hunter2",
+        "postgresql://nobody:hunter2@127.0.0.1:1/x",
+        "postgresql://nobody:hunter2@127.0.0.1:port/x",
+        "postgresql:/nobody:hunter2@127.0.0.1/x",
+        "mysql://nobody:hunter2@127.0.0.1/x",
+        "sqlite://nobody:hunter2@host/x",
+        "sqlite:///x?password=hunter2",
+        "postgresql://nobody@127.0.0.1:1/x?sslpassword=hunter2",
+    ],
+)
+def test_a_password_in_the_address_of_a_store_is_never_printed(
+    perfdb: Shell, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Nobody listens at port 1."""
+    monkeypatch.setenv("PERFDB_URL", address)
+    code, out, err = perfdb("verify")
+    assert (2, "") == (code, out)
+    assert err
+    assert "hunter2" not in err
+
+
+def test_a_password_in_options_is_that_of_the_address() -> None:
+    """Also where PERFDB_URL is handed on to the dashboard's process."""
+    given = store_url("postgresql://h/x?password=p%40s&user=me&connect_timeout=3")
+    expected = "postgresql+psycopg://me:p%40s@h/x?connect_timeout=3"
+    assert expected == given.render_as_string(hide_password=False)

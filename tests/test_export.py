@@ -14,7 +14,7 @@ from perfdb import catalog
 from perfdb.db.session import reading
 from perfdb.errors import InputError
 from perfdb.export import FORMATS, results
-from perfdb.export.formats import Column, Table
+from perfdb.export.formats import Cell, Column, Table
 from perfdb.export.results import table
 from perfdb.ingest import Options, ingest
 from perfdb.pages.base import PageContext
@@ -261,9 +261,18 @@ def test_an_empty_store_exports_its_columns_alone_with_their_types(sqlite: URL) 
     assert {"string", "int64", "double", "bool"} == {str(field.type) for field in schema}
 
 
+def test_a_formula_is_a_text_in_csv_and_an_escape_is_seen_in_markdown() -> None:
+    """A spreadsheet would compute the first; the second would clear a terminal."""
+    cells: tuple[Cell, ...] = ("=1+1", "@sum", "-x", "+x", "\x1b[2J", -1.5, None)
+    made = Table(tuple(Column(f"c{n}", str) for n in range(7)), (cells,))
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"].render(made).decode())))
+    assert ["'=1+1", "'@sum", "'-x", "'+x", "\x1b[2J", "-1.5", ""] == rows[1]
+    assert "| \\\\x1b[2J |" in FORMATS["markdown"].render(made).decode()
+
+
 def test_any_text_comes_back_from_csv_as_it_was() -> None:
     """Each sign that ends a line or a cell is quoted, a lone carriage return too."""
-    texts = ["a\rb", "a\nb", "a\r\nb", "\r", 'a"b', "a,b", " a "]
+    texts = ["a\rb", "a\nb", "a\r\nb", "a\r", 'a"b', "a,b", " a "]
     made = Table((Column("model", str), Column("system", str)), tuple((one, "x") for one in texts))
     written = FORMATS["csv"].render(made).decode()
     assert [["model", "system"], *([one, "x"] for one in texts)] == list(

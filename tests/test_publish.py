@@ -66,6 +66,16 @@ def current(store: URL) -> list[dict[str, object]]:
     return sorted(plain, key=lambda row: json.dumps(row, default=str))
 
 
+def test_a_page_with_a_secret_is_not_published(sqlite: URL, publish: Shell, tmp_path: Path) -> None:
+    token = "glpat-" + "a1_" * 7
+    stored(sqlite, published(extras={"Remark": token}, raw={"Remark": token}))
+    code, out, err = publish("--db", str(sqlite.database))
+    assert (1, "") == (code, out)
+    assert "holds what looks like a password or a token" in err
+    assert token not in err
+    assert not [*tmp_path.rglob("*.md")]
+
+
 @pytest.mark.parametrize("style", ["myst", "markdown"])
 @pytest.mark.parametrize("name", ["nemo-25.04.md", "automodel.md", "dfm.md"])
 def test_what_is_published_reads_back_as_what_it_was_made_from(

@@ -124,3 +124,34 @@ def test_no_text_makes_the_reader_of_recipes_fail(text: str) -> None:
     if isinstance(document, yamlfile.Document):
         checked = yamlfile.validate(document, Recipe)
         assert isinstance(checked, Recipe | list)
+
+
+def smoke(folder: Path, more: str) -> Path:
+    """The smoke recipe with more lines behind it."""
+    path = folder / "more.yaml"
+    path.write_text(f"{(ROOT / 'recipes' / 'smoke' / 'single.yaml').read_text()}{more}")
+    return path
+
+
+def test_a_recipe_of_millions_of_cases_is_refused_by_its_count(tmp_path: Path) -> None:
+    """Five fields of 30 values on two systems are 30^5 x 2 cases; 2 x 3 are allowed by 6."""
+    axes = ("tensor_parallel", "pipeline_parallel", "context_parallel", "micro_batch_size", "seed")
+    values = list(range(1, 31))
+    matrix = "".join(f"  {axis}: {values}\n" for axis in axes)
+    path = smoke(tmp_path, f"matrix:\n{matrix}  systems: [[cpu, dgx-h100]]\n")
+    with pytest.raises(
+        RecipeError, match=r"makes 48,600,000 cases, more than 10,000; .*--max-cases"
+    ):
+        recipe.load([path])
+    path = smoke(tmp_path, "matrix: {seed: [1, 2, 3]}\ncases: [{variant: a}, {variant: b}]\n")
+    with pytest.raises(RecipeError, match="makes 6 cases, more than 5"):
+        recipe.load([path], 5)
+    assert 6 == len(recipe.load([path], 6)[0].points)
+
+
+def test_many_unknown_fields_are_counted(tmp_path: Path) -> None:
+    path = smoke(tmp_path, "".join(f"key_{number}: 1\n" for number in range(5000)))
+    with pytest.raises(RecipeError) as caught:
+        recipe.load([path])
+    assert 101 == len(caught.value.problems)
+    assert "key_100: no such field, nor are 4,899 after it" in str(caught.value)

@@ -8,6 +8,7 @@ import click
 
 from perfdb.errors import suggestion
 from perfdb.metrics import METRICS, PREFERRED
+from perfdb.text import visible
 from perfdb.units import text
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
 json_format_option = click.option(
     "--json", "style", flag_value="json", help="The same as --format json."
 )
+max_cases_option = click.option(
+    "--max-cases", metavar="N", default=10_000, show_default=True, type=click.IntRange(min=1),
+    help="Refuse a recipe that makes more cases.",
+)  # fmt: skip
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would change and store nothing."
 )
@@ -173,7 +178,9 @@ def print_table(
 ) -> None:
     """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
     console = _console(most_columns)
-    console.print(title, style="italic")  # a title of the table's own is broken at its width
+    console.print(
+        visible(title), style="italic"
+    )  # a title of the table's own is broken at its width
     console.print(_table(columns, rows))
 
 
@@ -194,7 +201,7 @@ def print_names(
         if not console.is_terminal or endless.measure(table).maximum <= console.width:
             break
     table.columns[0].no_wrap = True
-    console.print(title, style="italic")
+    console.print(visible(title), style="italic")
     console.print(table)
     if lacking:
         click.echo(f"no room for {', '.join(spare[:lacking])}: --json has them")
@@ -215,5 +222,5 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
 
     table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*map(text, row))
+        table.add_row(*(visible(text(cell)) for cell in row))
     return table

@@ -12,9 +12,10 @@ from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare import named
 from perfdb.compare.releases import known_releases
 from perfdb.db.session import reading_current, store_url
+from perfdb.errors import Diagnostic
 from perfdb.record import Finding, Severity
 from perfdb.site import publish as pages
-from perfdb.site.publish import Style
+from perfdb.site.publish import Publication, Style
 
 
 @click.command()
@@ -68,7 +69,11 @@ def publish(
     if grave := gates.findings_at_gate(read.findings, words["gate"] or NEVER):
         _refuse(grave)
         return 1
-    written = pages.write(folder, pages.texts(read.pages, style, words["label"] or ""))
+    texts = pages.texts(read.pages, style, words["label"] or "")
+    if hidden := pages.with_secrets(texts):
+        _refuse_secrets(hidden)
+        return 1
+    written = pages.write(folder, texts)
     rows = [(str(path), "written" if new else "unchanged") for path, new in written.items()]
     if as_json:
         print_json([{"path": path, "action": action} for path, action in rows])
@@ -76,12 +81,22 @@ def publish(
         print_table("Pages", ("Page", "Action"), rows)
     elif not read.refused:
         click.echo("The store holds no results: nothing is written.", err=True)
+    _say_left_behind(folder, read)
+    return 1 if read.refused else 0
+
+
+def _say_left_behind(folder: Path, read: Publication) -> None:
     for page in pages.left_behind(folder, read.paths):
         message = "made by perfdb publish, and the store has no such release any more; remove it"
         click.echo(f"note: {page}: {message}", err=True)
     for problem in read.refused:
         click.echo(f"error: not published: {problem}", err=True)
-    return 1 if read.refused else 0
+
+
+def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
+    for problem in problems:
+        click.echo(f"error: {problem}", err=True)
+    click.echo("Nothing is written: take them out of the sources, and ingest these.", err=True)
 
 
 def _refuse(grave: Sequence[Finding]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfdb.cli.options import json_option, print_json, print_table
+from perfdb.cli.options import json_option, max_cases_option, print_json, print_table
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.units import counted
 
@@ -25,21 +25,22 @@ def recipes() -> None:
     """
 
 
-def _load(paths: tuple[Path, ...]) -> "list[RecipeFile]":
+def _load(paths: tuple[Path, ...], max_cases: int) -> "list[RecipeFile]":
     from perfdb import recipe
 
-    return recipe.load(paths or (DEFAULT,))
+    return recipe.load(paths or (DEFAULT,), max_cases)
 
 
 @recipes.command("list")
 @PATHS
+@max_cases_option
 @json_option
-def list_(paths: tuple[Path, ...], as_json: bool) -> None:
+def list_(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
     """List the recipes and how many cases each makes.
 
     Without PATHS they are those of the folder recipes/.
     """
-    files = _load(paths)
+    files = _load(paths, max_cases)
     if as_json:
         print_json(
             [
@@ -68,13 +69,14 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> None:
 @recipes.command()
 @click.argument("name")
 @PATHS
+@max_cases_option
 @json_option
-def show(name: str, paths: tuple[Path, ...], as_json: bool) -> None:
+def show(name: str, paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
     """Show every case of the recipe NAME, fully resolved.
 
     It is looked for in PATHS, or in the folder recipes/.
     """
-    files = {file.recipe.name: file for file in _load(paths)}
+    files = {file.recipe.name: file for file in _load(paths, max_cases)}
     if name not in files:
         remedy = suggestion(name, files)
         raise InputError(Diagnostic("recipes show", f"no recipe {name!r}", remedy=remedy))
@@ -103,13 +105,14 @@ def _resolved(point: "RunSpec") -> dict[str, object]:
 
 @recipes.command()
 @PATHS
+@max_cases_option
 @json_option
-def validate(paths: tuple[Path, ...], as_json: bool) -> None:
+def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
     """Check recipes and say everything that is wrong with all of them.
 
     Without PATHS they are those of the folder recipes/.
     """
-    files = _load(paths)
+    files = _load(paths, max_cases)
     cases = sum(len(file.points) for file in files)
     if as_json:
         print_json({"recipes": len(files), "cases": cases, "problems": []})

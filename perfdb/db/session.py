@@ -1,5 +1,6 @@
 """Engines and transactions: SQLite made safe for many processes, PostgreSQL as it is."""
 
+import getpass
 import json
 import os
 import random
@@ -39,6 +40,8 @@ HEAD: Final = "0001"
 
 Answer = TypeVar("Answer")
 
+_MISSPELT: Final = re.compile(r"postgres\w*(?:\+\w+)?:")
+"""How an address of PostgreSQL begins, which without its // is no name of a file."""
 _FOLDER: Final = "it is a folder; name a file in it"
 _DAMAGES: Final = (
     "malformed", "Could not decode to UTF-8", "no such column", "no such table", "error in table",
@@ -65,22 +68,40 @@ def store_url(given: str | None = None) -> URL:
     postgresql:// take the psycopg driver. Raises InputError.
     """
     address = given or os.environ.get("PERFDB_URL") or DEFAULT_URL
-    is_name = "://" not in address
+    is_name = "://" not in address and not _MISSPELT.match(address)
     try:
         url = URL.create("sqlite", database=address) if is_name else make_url(address)
     except (ArgumentError, ValueError) as error:
         remedy = "give sqlite:///FILE or postgresql://USER@HOST/DATABASE"
-        message = f"not a database address: {address!r}"
+        message = "not a database address"  # nor printed: a password may be anywhere in it
         raise InputError(Diagnostic("--db", message, remedy=remedy)) from error
     if url.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
-        return url.set(drivername="postgresql+psycopg")
+        return _masking(url.set(drivername="postgresql+psycopg"))
     if problem := _no_file(address, url):
         raise InputError(problem)
     return url
 
 
+def _masking(url: URL) -> URL:
+    """An address with the password of its options in its own place, where printing masks it."""
+    if "sslpassword" in url.query:
+        remedy = "use a key without a password, or a service file (PGSERVICEFILE)"
+        raise InputError(Diagnostic("--db", "sslpassword would be shown", remedy=remedy))
+    known = {
+        name: value if isinstance(value, str) else value[-1]
+        for name in ("user", "password")
+        if (value := url.query.get(name))
+    }
+    user = known.get("user") or url.username
+    if "password" in known and user is None:
+        user = os.environ.get("PGUSER") or getpass.getuser()  # as the driver would
+    password = known.get("password") or url.password
+    return url.set(username=user, password=password).difference_update_query(known)
+
+
 def _no_file(address: str, url: URL) -> Diagnostic | None:
     """Why an address is not that of one SQLite file."""
+    address = re.sub(r"(?<=://).*(?=@)|(?<=password=)[^&]*", "***", address)
     if url.drivername != "sqlite":
         message = f"unknown database {url.drivername!r}"
         remedy = "perfdb keeps its data in sqlite or postgresql (with psycopg)"

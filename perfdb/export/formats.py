@@ -11,6 +11,10 @@ from typing import Final
 from pydantic_core import to_json
 
 from perfdb.errors import Diagnostic, InputError
+from perfdb.text import visible
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet takes for a formula."""
 
 Cell = str | int | float | bool | None
 
@@ -57,15 +61,25 @@ def text(cell: Cell) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
+def _plain(cell: bool | str) -> str:
+    """A flag, or a text that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else text(cell)
+
+
 def _csv(table: Table) -> bytes:
-    """CSV in UTF-8, quoted as in RFC 4180; a line feed ends each row."""
+    """CSV in UTF-8, quoted as in RFC 4180; a line feed ends each row.
+
+    A spreadsheet takes a text that begins with =, +, - or @ for a formula: it gets an apostrophe
+    in front. The other formats hold every text as it is.
+    """
     lines: list[str] = []
     # csv quotes the characters that its rows end with: a lone carriage return must be quoted too.
     writer = csv_writer.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow(table.names)
     # csv writes unknown cells and numbers as `text` does, and faster.
     writer.writerows(
-        [text(cell) if isinstance(cell, bool) else cell for cell in row] for row in table.rows
+        [_plain(cell) if isinstance(cell, bool | str) else cell for cell in row]
+        for row in table.rows
     )
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines).encode()
 
@@ -79,7 +93,7 @@ def _markdown(table: Table) -> bytes:
     """A pipe table, to paste into a page or an issue, with numbers on the right."""
     escapes = str.maketrans({"\\": "\\\\", "|": "\\|", "\n": " "})
     rule = ["---" if column.kind is str else "---:" for column in table.columns]
-    rows = [[text(cell).translate(escapes) for cell in row] for row in table.rows]
+    rows = [[visible(text(cell)).translate(escapes) for cell in row] for row in table.rows]
     return "".join(f"| {' | '.join(row)} |\n" for row in [table.names, rule, *rows]).encode()
 
 

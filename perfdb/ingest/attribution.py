@@ -17,7 +17,7 @@ from perfdb.errors import Diagnostic
 from perfdb.formats import ParsedLog, experiment, settle
 from perfdb.formats.numbers import count
 from perfdb.formats.precision import FP8
-from perfdb.hardware import is_secret
+from perfdb.hardware import is_secret, without_secrets
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.options import SET, Checked
 from perfdb.record import Case, PartialCase, Release
@@ -270,7 +270,8 @@ def _is_scaled(logs: Iterable[ParsedLog]) -> bool:
 def _environment(logs: Sequence[ParsedLog]) -> Mapping[str, str]:
     """The environment that the logs state, the first first, without secrets."""
     merged = ChainMap(*(dict(one.environment) for one in logs))
-    return {name: value for name, value in sorted(merged.items()) if not is_secret(name)}
+    known = {name: value for name, value in merged.items() if not is_secret(name)}
+    return {name: without_secrets(known[name]) for name in sorted(known)}
 
 
 def _contradictions(

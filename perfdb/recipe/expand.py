@@ -1,8 +1,9 @@
 """From a recipe to its cases: overrides, the matrix, weak scaling, systems. Pure."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from perfdb import metrics
 from perfdb.errors import Diagnostic
@@ -41,6 +42,16 @@ class RunSpec:
 
 Override = tuple[Mapping[str, object], Mapping[str, Place]]
 """Fields that differ in some cases, and where each was written."""
+
+
+def num_cases(recipe: Recipe) -> int:
+    """How many cases a recipe makes, counted without making them."""
+    combinations = prod(len(values) for name, values in recipe.matrix.items() if name != "systems")
+    listed = recipe.cases or ({},)
+    varied = recipe.matrix.get("systems") or [one.get("systems", recipe.systems) for one in listed]
+    repeated = len(listed) if "systems" in recipe.matrix else 1
+    systems = sum(len(one) or 1 for one in varied if isinstance(one, Sequence))
+    return combinations * repeated * systems
 
 
 def drafts(recipe: Recipe, document: Document) -> list[Draft]:

@@ -9,12 +9,14 @@ from perfdb import catalog, yamlfile
 from perfdb.errors import Diagnostic, RecipeError, suggestion
 from perfdb.hardware import readable
 from perfdb.recipe.check import faults
-from perfdb.recipe.expand import RunSpec, drafts, point, stated_twice
+from perfdb.recipe.expand import RunSpec, drafts, num_cases, point, stated_twice
 from perfdb.recipe.model import FRAMEWORKS, CaseSettings, Recipe
 from perfdb.run_record import RecipeRef
 from perfdb.yamlfile import Document, Place
 
 SUFFIXES = (".yaml", ".yml")
+MOST_CASES = 10_000
+"""How many cases a recipe may make unless more are asked for."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,15 @@ class RecipeFile:
         return RecipeRef(name=self.recipe.name, path=str(self.path), sha256=digest)
 
 
-def load(paths: Iterable[Path]) -> list[RecipeFile]:
-    """Every recipe in files and folders. Raises RecipeError with all problems of all files."""
+def load(paths: Iterable[Path], max_cases: int = MOST_CASES) -> list[RecipeFile]:
+    """Every recipe in files and folders. Raises RecipeError with all problems of all files.
+
+    A recipe that would make more than `max_cases` is a problem, and is not expanded.
+    """
     found: list[RecipeFile] = []
     problems: list[Diagnostic] = []
     for path in _files(paths, problems):
-        read = _read(path)
+        read = _read(path, max_cases)
         if isinstance(read, RecipeFile):
             found.append(read)
         else:
@@ -69,7 +74,7 @@ def _files(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Path]:
                 yield file
 
 
-def _read(path: Path) -> RecipeFile | list[Diagnostic]:
+def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
     """The recipe of a file, or its problems by their line.
 
     Layouts are checked once every field and value is right: what a wrong one was meant to be is
@@ -89,6 +94,10 @@ def _read(path: Path) -> RecipeFile | list[Diagnostic]:
     recipe = yamlfile.validate(document, Recipe)
     problems = [*(recipe if isinstance(recipe, list) else ()), *_in_parts(document)]
     if isinstance(recipe, Recipe) and not problems:
+        if (number := num_cases(recipe)) > max_cases:
+            message = f"makes {number:,} cases, more than {max_cases:,}"
+            remedy = "vary fewer fields, or allow more with --max-cases"
+            return [document.problem(("matrix",), message, remedy)]
         made = drafts(recipe, document)
         problems += stated_twice(recipe, document)
         problems += [

@@ -1,12 +1,13 @@
 """Recipe: the fields of a recipe file, the options of each framework, and the JSON Schema."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import Field, PositiveFloat
+from pydantic import AfterValidator, Field, PositiveFloat
 
 from perfdb import catalog
 from perfdb.record import MOST, Count, Frozen, Scalar, Task
+from perfdb.text import MOST_CHARACTERS, plain_text
 
 OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "megatron-core": {
@@ -25,10 +26,20 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
 FRAMEWORKS = tuple(OPTIONS)
 """The training frameworks a recipe may name."""
 
+MOST_STEPS: Final = 1_000_000
+"""Steps that a run may have, of warm-up and measured each."""
+MOST_TOKENS: Final = 1 << 27
+"""Tokens that a sample may have, 13 times the longest context of a published model."""
+MOST_SECONDS: Final = 30 * 24 * 3600
+"""Seconds that a run may take."""
+
 Number = Annotated[Count, Field(strict=True)]
 Size = Annotated[Count | None, Field(strict=True)]
 FromZero = Annotated[int, Field(strict=True, ge=0, le=MOST)]
-Seconds = Annotated[PositiveFloat, Field(strict=True)]
+Steps = Annotated[int, Field(strict=True, ge=0, le=MOST_STEPS)]
+Tokens = Annotated[Count | None, Field(strict=True, le=MOST_TOKENS)]
+Seconds = Annotated[PositiveFloat, Field(strict=True, le=MOST_SECONDS)]
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(plain_text)]
 Flag = Annotated[bool, Field(strict=True)]
 
 
@@ -39,12 +50,12 @@ class CaseSettings(Frozen):
 
     framework: str | None = Field(None, description="The training framework to run.")
     model: str | None = Field(None, description="A model of the catalogue (perfdb models).")
-    qualifiers: tuple[str, ...] = Field((), description="What sets this model apart: dropless, …")
+    qualifiers: tuple[Text, ...] = Field((), description="What sets this model apart: dropless, …")
     task: Task = Field("pretrain", description="What kind of training this is.")
     systems: tuple[str, ...] = Field((), description="Systems to run on (perfdb systems).")
     num_gpus: Size = Field(None, description="GPUs in all; processes on the cpu system.")
     precision: str | None = Field(None, description="A precision of the catalogue: bf16, fp8_cs, …")
-    sequence_length: Size = Field(None, description="Tokens per sample.")
+    sequence_length: Tokens = Field(None, description="Tokens per sample.")
     global_batch_size: Size = Field(None, description="GBS: samples per step over all GPUs.")
     global_batch_size_per_gpu: Size = Field(
         None, description="Weak scaling: GBS is this times num_gpus. Give it or GBS, not both."
@@ -59,23 +70,27 @@ class CaseSettings(Frozen):
     virtual_pipeline: Size = Field(None, description="VP: model chunks per pipeline stage.")
     sequence_parallel: Flag = Field(False, description="SP")
     fsdp_size: Size = Field(None, description="AutoModel: GPUs that share one copy of the state.")
-    kernels: tuple[str, ...] = Field((), description="Kernel optimisations, as pages print them.")
-    variant: str | None = Field(None, description="A name for a configuration, where one needs it.")
+    kernels: tuple[Text, ...] = Field((), description="Kernel optimisations, as pages print them.")
+    variant: Text | None = Field(
+        None, description="A name for a configuration, where one needs it."
+    )
     options: Mapping[str, Scalar] = Field(
         default_factory=dict, description="Settings handed to the framework as they are."
     )
-    warmup_steps: FromZero = Field(5, description="Steps that are run and not counted.")
-    measured_steps: Number = Field(50, description="Steps that the figures are taken over.")
+    warmup_steps: Steps = Field(5, description="Steps that are run and not counted.")
+    measured_steps: Steps = Field(50, gt=0, description="Steps that the figures are taken over.")
     seed: FromZero = Field(1234, description="Seed of weights and data.")
     timeout_s: Seconds = Field(3600, description="Seconds after which a run is stopped.")
-    container: str | None = Field(None, description="Container image the run needs.")
+    container: Text | None = Field(None, description="Container image the run needs.")
 
 
 class Recipe(CaseSettings):
     """A recipe file: a benchmark and, where it is a sweep, how its cases differ."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="Unique among the recipes.")
-    description: str | None = Field(None, description="One sentence for the list of recipes.")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=200, description="Unique among the recipes."
+    )
+    description: Text | None = Field(None, description="One sentence for the list of recipes.")
     cases: tuple[Mapping[str, object], ...] = Field(
         (), description="Each gives the fields in which one case differs from the recipe."
     )

@@ -34,14 +34,20 @@ TUNED: Final = ("sft", "lora")
 FINE_TUNING: Final = "fine-tuning"
 """The section of several fine-tuning tasks in one table."""
 
+MOST_CHARACTERS: Final = 150
+"""Characters of a part of an address."""
 _TAKEN: Final = frozenset({"index", UNATTRIBUTED})
 
 
 @lru_cache(maxsize=10_000)
 def slug(name: str) -> str:
-    """A name as a part of an address; one that has to change gets a hash, to stay unique."""
+    """A name as a part of an address; one that has to change gets a hash, to stay unique.
+
+    A long one is cut: no file can have a name of more than 255 bytes, and endings are added to it.
+    """
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
-    return name if plain == name and name not in _TAKEN else _with_hash(plain, name)
+    is_kept = plain == name and name not in _TAKEN and len(name) <= MOST_CHARACTERS
+    return name if is_kept else _with_hash(plain, name)
 
 
 @lru_cache(maxsize=10_000)
@@ -55,7 +61,8 @@ def _page(name: str) -> str:
 
 
 def _with_hash(plain: str, name: str) -> str:
-    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{plain[: MOST_CHARACTERS - 9]}-{digest}".lstrip("-")
 
 
 def _release(framework: str, version: str | None) -> str:

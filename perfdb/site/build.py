@@ -21,7 +21,8 @@ from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
-from perfdb.site import data, files
+from perfdb.rundir import RECORD
+from perfdb.site import data, files, redaction
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
@@ -112,8 +113,10 @@ class Site:
                 for file in of_runs:
                     path = layout.run_file(file)
                     kept.add(path)
-                    if not path.is_file() or path.stat().st_size != file.size_bytes:
-                        files.write(path, content(connection, file.sha256))
+                    is_there = path.is_file() and path.stat().st_size == file.size_bytes
+                    if not is_there or file.name == RECORD:
+                        stored, names = content(connection, file.sha256), found.hostnames
+                        files.write(path, redaction.of_file(file.name, stored, hostnames=names))
         layout.remove_others(kept)
         everything = layout.root / DOWNLOADS / EVERYTHING
         if found.current:

@@ -18,6 +18,7 @@ from perfdb.compare.releases import builds, known_releases
 from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
 from perfdb.groups import grouped
+from perfdb.hardware import without_secrets
 from perfdb.messages import note_text
 from perfdb.queries import catalog, results, runs
 from perfdb.queries.catalog import row_versions
@@ -386,9 +387,13 @@ def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Run
         numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
         yield replace(
             page,
-            recipe_text=_text(content(connection, recipe.sha256)) if recipe else None,
+            recipe_text=_recipe(content(connection, recipe.sha256)) if recipe else None,
             lines={it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
         )
+
+
+def _recipe(data: bytes) -> str:
+    return without_secrets(_text(data))
 
 
 def _text(data: bytes) -> str:

@@ -20,8 +20,6 @@ FORMATS: Final[Sequence[ExportFormat]] = (
     (csv, json_export, parquet) if find_spec("pyarrow") else (csv, json_export)
 )
 FORMAT_TITLES: Final = {csv.NAME: "CSV", json_export.NAME: "JSON", parquet.NAME: "Parquet"}
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet takes for a formula."""
 
 
 def table_of(results: Iterable[SiteResult]) -> Table:
@@ -37,21 +35,9 @@ def table_of(results: Iterable[SiteResult]) -> Table:
 
 
 def write_table(path: Path, results: Iterable[SiteResult]) -> list[Path]:
-    """Write results in each format; a file that has the same content already stays as it is.
-
-    A spreadsheet takes a text that begins with =, +, - or @ for a formula: in CSV it gets an
-    apostrophe in front. JSON and Parquet hold every text as it is.
-    """
+    """Write results in each format; a file that has the same content already stays as it is."""
     table = table_of(results)
-    rows = [
-        tuple([f"'{it}" if isinstance(it, str) and it.startswith(_FORMULA) else it for it in row])
-        for row in table.rows
-    ]
-    safe = Table(table.columns, tuple(rows))
-    return [
-        write(path.with_name(f"{path.name}.{it.NAME}"), it.render(safe if it is csv else table))
-        for it in FORMATS
-    ]
+    return [write(path.with_name(f"{path.name}.{it.NAME}"), it.render(table)) for it in FORMATS]
 
 
 def write_download(

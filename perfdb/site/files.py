@@ -112,9 +112,22 @@ def is_made(page: Path) -> bool:
 def write(path: Path, content: bytes) -> Path:
     """Write a file unless it has just this content."""
     if not path.is_file() or path.read_bytes() != content:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        replace(path, content)
     return path
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file beside its place and rename it: on a full disk the one before stays whole.
+
+    Unlike `jsonfile.write_atomically` this does not wait for the disk, since there are many files.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_page(path: Path, text: str) -> Path:
@@ -147,8 +160,8 @@ def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
     copies = {site / path.relative_to(made): path for path in wanted}
     for copy, path in copies.items():
         if not copy.is_file() or not filecmp.cmp(path, copy):
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy)  # of the same age, by which the next build knows it
+            replace(copy, path.read_bytes())
+            shutil.copystat(path, copy)  # of the same age, by which the next build knows it
     for path in [*made.rglob("*.*"), *site.rglob("*.*")]:
         if path not in wanted and path not in copies and path.is_file():
             path.unlink()
@@ -221,9 +234,8 @@ def note_done(
 ) -> None:
     """Note what the files were made from, and the keys of what documents show."""
     ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(made)}
-    layout.done.parent.mkdir(parents=True, exist_ok=True)
     done: DoneNote = {"key": key, "files": ages, "keys": keys}
-    layout.done.write_text(json.dumps(done))
+    replace(layout.done, json.dumps(done).encode())
 
 
 def _age(path: Path) -> list[int]:

@@ -67,7 +67,7 @@ class Download:
         ]
         named = [{FINE_TUNING} if it == set(TUNED) else it for it in values]
         words = [str(it.pop()) for it in named if len(it) == 1 and None not in it]
-        return "-".join(slug(word) for word in words) or "results"
+        return slug("-".join(map(slug, words))) if words else "results"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from perfdb.audit.report import sentence
 from perfdb.audit.review import Entry, explained
 from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
+from perfdb.hardware import without_secrets
 from perfdb.jsonfile import write_atomically
 from perfdb.metrics import METRICS
 from perfdb.queries import results
@@ -263,6 +264,16 @@ def texts(pages: Sequence[ReleaseData], style: Style, label: str = "") -> dict[P
     if problems:
         raise InputError(problems)
     return {_path(one.framework, one.release): page(one, style, label) for one in pages}
+
+
+def with_secrets(pages: Mapping[Path, str]) -> list[Diagnostic]:
+    """Each line of a page that holds what looks like a password or a token."""
+    return [
+        Diagnostic(str(path), "holds what looks like a password or a token", line=number)
+        for path, text in pages.items()
+        for number, line in enumerate(text.replace("\\", "").split("\n"), start=1)
+        if without_secrets(line) != line
+    ]
 
 
 def _path(framework: str, release: str | None) -> Path:

@@ -1,12 +1,15 @@
-"""What the site leaves out: on which machine runs ran, and where on it. The store has it."""
+"""What the site leaves out: secrets, on which machine runs ran, and where on it."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
+from perfdb.hardware import without_secrets
 from perfdb.record import Scalar
+from perfdb.rundir import RECORD
 
 _PART: Final = r"[^\s/:;,'\"=()<>|]"
 _PATH: Final = re.compile(
@@ -36,38 +39,62 @@ def of_path(path: str, run_id: str | None = None) -> str:
     return f"{run_id}/{_within(path, run_id)}"
 
 
+def of_file(name: str, content: bytes, *, hostnames: bool) -> bytes:
+    """A file of a run without secrets; its record without the names of machines and folders, too.
+
+    With `hostnames` the record keeps those.
+    """
+    text = content.decode("latin-1")  # any bytes, one character each
+    plain = without_secrets(text)
+    kept = content if plain == text else plain.encode("latin-1")
+    if name != RECORD or hostnames:
+        return kept
+    record = json.loads(kept)
+    redact = redactor(str(record["run_id"]), record["environment"].get("hostname"))
+    known = {**redacted_fields(record, redact), "run_id": record["run_id"]}
+    return json.dumps(known, indent=1, ensure_ascii=False).encode()
+
+
 def redactor(run_id: str, host: object) -> Redactor:
     """A function that leaves folders and the name of the host out of texts of a run."""
     name = _host(str(host)) if host else None
 
     def redact(text: str) -> str:
-        short = _PATH.sub(lambda path: _within(path[0], run_id), text)
+        short = _PATH.sub(lambda path: _within(path[0], run_id), without_secrets(text))
         return name.sub("HOST", short) if name else short
 
     return redact
 
 
-def redacted(value: object, redact: Redactor) -> object:
-    """A value of JSON without them, at whatever depth, and without fields that name a machine."""
+def redacted(value: object, redact: Redactor, *, names: bool = False) -> object:
+    """A value of JSON without what `redact` takes out, at whatever depth.
+
+    It keeps fields that name a machine only with `names`.
+    """
     match value:
         case str():
             return redact(value)
         case Mapping():
-            return redacted_fields(value, redact)
+            return redacted_fields(value, redact, names=names)
         case list() | tuple():
-            return [redacted(one, redact) for one in value]
+            return [redacted(one, redact, names=names) for one in value]
         case _:
             return value
 
 
-def redacted_fields(values: Mapping[str, object], redact: Redactor) -> dict[str, object]:
-    """The fields of an object of JSON without them."""
-    kept = {name: one for name, one in values.items() if not _NAMES_A_HOST.search(name)}
-    return {name: redacted(one, redact) for name, one in kept.items()}
+def redacted_fields(
+    values: Mapping[str, object], redact: Redactor, *, names: bool = False
+) -> dict[str, object]:
+    """The fields of an object of JSON, redacted likewise."""
+    return {
+        name: redacted(one, redact, names=names)
+        for name, one in values.items()
+        if names or not _NAMES_A_HOST.search(name)
+    }
 
 
 def redacted_options(options: Mapping[str, Scalar], redact: Redactor) -> dict[str, Scalar]:
-    """Options of a framework without them."""
+    """Options of a framework, redacted likewise."""
     kept = {name: one for name, one in options.items() if not _NAMES_A_HOST.search(name)}
     return {name: redact(one) if isinstance(one, str) else one for name, one in kept.items()}
 

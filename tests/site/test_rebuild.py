@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import time
@@ -17,11 +18,11 @@ from sphinx.util.docutils import docutils_namespace
 
 from perfdb.db.session import store_url
 from perfdb.ingest import withdraw
-from perfdb.record import Figures
+from perfdb.record import Figures, Outcome
 from perfdb.run_record import RecipeRef
 from perfdb.site import files
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
-from tests.factories import case, published, release, stored, write_run
+from tests.factories import case, environment, published, release, stored, write_run
 
 # Sphinx and its extensions warn each other of what the next Sphinx will not have.
 pytestmark = pytest.mark.filterwarnings(
@@ -209,6 +210,61 @@ def test_another_store_is_another_site_and_back_again(project: Project, tmp_path
     finally:
         project.store = own
     assert before == project.built()
+
+
+def test_names_of_any_length_have_pages(tmp_path: Path) -> None:
+    """A run, its release and its recipe; a file may have a name of 255 bytes."""
+    project, long = Project(tmp_path / "project"), "x" * 250
+    recipe = RecipeRef(name=f"recipe-{long}", path="a.yaml", sha256="0" * 64)
+    run = write_run(tmp_path, run_id=long, recipe=recipe, release=release(f"1.{long}"))
+    stored(store_url(str(project.store)), run, published(release=release(f"2.{long}")))
+    made = project.built()
+    for folder in ("runs", "recipes", "performance/megatron-core"):
+        assert any(name.startswith(f"{folder}/") and "xxx-" in name for name in made)
+
+
+def test_the_files_of_a_run_name_no_host_no_folder_and_no_secret(tmp_path: Path) -> None:
+    """The record as it is linked; a log is the same byte for byte but for a token."""
+    project, token = Project(tmp_path / "project"), "ghp_" + "a1" * 18
+    where = environment(hostname="node-17", variables={"SLURM_JOB_USER": "mia", "NEMO_X": token})
+    command = ("/home/mia/env/bin/torchrun", f"--hub=https://mia:{token}@hub.example")
+    recipe = RecipeRef(name="a", path="/home/mia/recipes/a.yaml", sha256="0" * 64)
+    changed = {"environment": where, "command": command, "recipe": recipe, "error": "node-17 died"}
+    run = write_run(tmp_path, run_id="one", outcome=Outcome.FAILED, **changed)
+    run.console.write_bytes(b"\xff on rank 0\r\nlogin " + token.encode() + b"\n")
+    stored(store_url(str(project.store)), run)
+    made = project.built()
+    files = {Path(name).name: text for name, text in made.items() if "_downloads/" in name}
+    record = json.loads(files["run.json"])
+    assert ("one", "a.yaml", "HOST died") == (
+        record["run_id"],
+        record["recipe"]["path"],
+        record["error"],
+    )
+    assert ["torchrun", "--hub=https://***@hub.example"] == record["command"]
+    assert {"NEMO_X": "***"} == record["environment"]["variables"]
+    assert b"\xff on rank 0\r\nlogin ***\n" == files["console.log"]
+    hidden = (b"node-17", b"mia", token.encode())
+    assert not [name for name, text in made.items() for it in hidden if it in text]
+
+
+def test_a_full_disk_leaves_a_site_that_builds_again(tmp_path: Path) -> None:
+    """No file may have more than 300 bytes for one build, as where the disk is full."""
+    project = Project(tmp_path / "project")
+    url = store_url(str(project.store))
+    stored(url, published(release=release("1.0")))
+    project.built()
+    stored(url, write_run(tmp_path, run_id="one"), published(release=release("2.0")))
+    with closing(sqlite3.connect(project.store)) as connection:  # readers need no file of their own
+        connection.execute("PRAGMA journal_mode=DELETE")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
+    try:
+        with pytest.raises(Exception, match="File too large"):
+            project.built()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert project.built() == project.clean(tmp_path / "clean")
 
 
 LISTED = """# Site

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
 from perfdb.groups import grouped
+from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
@@ -46,7 +47,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         figure = f", {seconds} s/step" if result.step_time_s is not None else ""
         outcome = f"{run.run.outcome.replace('_', ' ')}{figure}."
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
-        shown = run if data.hostnames else _redacted(run)
+        shown = _redacted(run, names=data.hostnames)
         body = partial(_run, shown, corrected.get(result.result_id, ""))
         yield SitePage(addresses.of_run(name), name, about, body)
 
@@ -90,20 +91,25 @@ def _with_others(data: SiteData) -> Iterator[RunData]:
         yield replace(page, others=tuple(link for _, link in same[row] if link is not own))
 
 
-def _redacted(page: RunData) -> RunData:
-    """The run without the names of machines, and with paths as they are in its folder."""
-    run = page.run
-    redact = redaction.redactor(run.run_id, run.environment.get("hostname"))
-    summary = None if run.summary is None else redaction.redacted_fields(run.summary, redact)
-    options = redaction.redacted_options(page.result.options, redact)
+def _redacted(page: RunData, *, names: bool) -> RunData:
+    """The run without secrets.
+
+    Unless `names`, it is without the names of machines, and has paths as they are in its folder.
+    """
+    run, options = page.run, page.result.options
+    redact: redaction.Redactor = without_secrets
+    if not names:
+        redact = redaction.redactor(run.run_id, run.environment.get("hostname"))
+        options = redaction.redacted_options(options, redact)
+    fields = partial(redaction.redacted_fields, redact=redact, names=names)
     return replace(
         page,
         run=replace(
             run,
             error=run.error and redact(run.error),
-            environment=redaction.redacted_fields(run.environment, redact),
+            environment=fields(run.environment),
             command=tuple(map(redact, run.command)),
-            summary=summary,
+            summary=None if run.summary is None else fields(run.summary),
         ),
         result=replace(page.result, options=options),
         lines={number: redact(line) for number, line in page.lines.items()},
