@@ -120,11 +120,10 @@ def _unmeasured(
     of: LogRun, hashed: str, outcome: Outcome, withheld: Note | None, notes: tuple[Note, ...] = ()
 ) -> ResultRow:
     """A measured result before any figure is computed."""
-    identity = {"case": of.case.key, "release": of.release.key, "run": of.run_id}
     return ResultRow(
         case=of.case,
         release=of.release,
-        key=content_hash(identity | {"origin": Origin.MEASURED}),
+        key=measured_key(of.case, of.release, of.run_id),
         content_hash=hashed,
         origin=Origin.MEASURED,
         outcome=outcome,
@@ -132,6 +131,12 @@ def _unmeasured(
         formula_version=flops.FORMULA_VERSION,
         notes=notes,
     )
+
+
+def measured_key(case: Case, release: Release, run_id: str) -> str:
+    """The key of the result of a run."""
+    identity = {"case": case.key, "release": release.key, "run": run_id}
+    return content_hash(identity | {"origin": Origin.MEASURED})
 
 
 def _utc(moment: datetime) -> datetime:

@@ -34,11 +34,12 @@ def plain(version: str) -> str:
 
 def is_same(one: str, other: str) -> bool:
     """Whether two spellings are one version: 25.09 and 25.09.00 are, 25.04 and 25.04.01 are not."""
-    return _without_zeros(plain(one)) == _without_zeros(plain(other))
+    return canonical(one) == canonical(other)
 
 
-def _without_zeros(version: str) -> str:
-    """A version of numbers alone without the parts of zeros at its end; any other as it is."""
+def canonical(version: str) -> str:
+    """The one spelling of a version: of numbers alone, without the zeros at its end."""
+    version = plain(version)
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)+", version):
         return version
     return re.sub(r"(\.0+)+$", "", version)

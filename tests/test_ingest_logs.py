@@ -17,8 +17,9 @@ from sqlalchemy import URL, func, select
 from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources, steps
 from perfdb.errors import InputError
 from perfdb.formats import FORMATS
-from perfdb.ingest import LogOptions, Options, Report, ingest, preview
+from perfdb.ingest import LogOptions, Options, Report, ingest, preview, withdraw
 from perfdb.pages.base import PageContext
+from perfdb.verify import verify
 from tests import factories
 from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, write
 from tests.snapshots import snapshot
@@ -110,13 +111,76 @@ def test_other_words_revise_it(sqlite: URL, tmp_path: Path) -> None:
     path = write(tmp_path / "a")
     ingest([path], sqlite, GIVEN)
 
-    other = Options(PageContext(release="2.1"), logs=LogOptions(SET))
+    other = replace(GIVEN, logs=LogOptions((*SET, "micro_batch_size=2")))
     assert (0, 1, 0, 0) == counted(ingest([path], sqlite, other))
     assert 1 == count(sqlite, "runs")
-    question = select(releases.c.version, results.c.superseded).join(
-        releases, results.c.release_id == releases.c.id
+    question = select(cases.c.micro_batch_size, results.c.superseded).join(
+        cases, results.c.case_id == cases.c.id
     )
-    assert {("2.0", True), ("2.1", False)} == set(rows_in_words(sqlite, question))
+    assert {(None, True), (2, False)} == set(rows_in_words(sqlite, question))
+
+
+BY_RELEASE = (
+    select(releases.c.version, results.c.superseded, runs.c.withdrawn)
+    .join(releases, results.c.release_id == releases.c.id)
+    .join(runs, results.c.run_id == runs.c.id)
+    .order_by(results.c.id)
+)
+
+
+def test_the_same_log_is_a_result_of_each_release(sqlite: URL, tmp_path: Path) -> None:
+    """Each is read again, verified and withdrawn by itself; a note names the other one."""
+    path = write(tmp_path / "a")
+    later = replace(GIVEN, context=PageContext(release="2.1"))
+    ingest([path], sqlite, GIVEN)
+
+    report = ingest([path], sqlite, later)
+
+    told = "the same content is stored for release 2.0: each release has its result"
+    assert ((1, 0, 0, 0), [told]) == (counted(report), [it.message for it in report.notes])
+    padded = replace(GIVEN, context=PageContext(release="2.0.0"))
+    for options, expected in ((GIVEN, (0, 0, 1, 0)), (later, (0, 0, 1, 0)), (padded, (0, 1, 0, 0))):
+        assert expected == counted(ingest([path], sqlite, options))
+    assert not any(one.faults for one in verify(sqlite, lambda *_: lambda: None))
+
+    report = ingest([path], sqlite, Options(logs=LogOptions((*SET, "micro_batch_size=2"))))
+    [problem] = report.rejected
+    assert (problem.remedy, report.unattributed) == ("pass --release 2.0.0 with them", ())
+    assert [("2.0", True), ("2.1", False), ("2.0.0", False)] == [
+        row[:2] for row in rows_in_words(sqlite, BY_RELEASE)
+    ]
+
+    [first, _] = rows_of(sqlite, select(runs.c.run_id).order_by(runs.c.id))
+    withdraw([first[0]], sqlite, "of release 2.1")
+    assert (0, 0, 1, 0) == counted(ingest([path], sqlite, later))
+    assert [None] == [
+        row[2] for row in rows_in_words(sqlite, BY_RELEASE.where(~results.c.superseded))
+    ]
+
+
+def test_a_log_that_grew_is_a_later_state_of_its_own_release(sqlite: URL, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", nemo()[: len(nemo()) * 3 // 4])
+    later = replace(GIVEN, context=PageContext(release="2.1"))
+    for options in (GIVEN, later):
+        ingest([path], sqlite, options)
+    write(tmp_path / "a")
+
+    for options in (later, GIVEN):
+        assert (0, 1, 0, 0) == counted(ingest([path], sqlite, options))
+    assert ["2.1", "2.0"] == [
+        row[0] for row in rows_in_words(sqlite, BY_RELEASE.where(~results.c.superseded))
+    ]
+    assert not any(one.faults for one in verify(sqlite, lambda *_: lambda: None))
+
+
+def test_an_unattributed_result_becomes_that_of_the_first_release(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a")
+    ingest([path], sqlite, Options(logs=LogOptions(SET)))
+
+    assert (0, 1, 0, 0) == counted(ingest([path], sqlite, GIVEN))
+    assert 1 == count(sqlite, "runs")
 
 
 def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
@@ -446,8 +510,8 @@ def test_the_same_path_is_taken_at_its_last_word_however_it_is_spelled(
 
     report = ingest([Path("a/train.log")], sqlite, replace(GIVEN, context=PageContext(release="3")))
 
-    assert (0, 1, 0, 0) == counted(report)
-    assert ["3"] == [row[0] for row in rows_of(sqlite, IN_FORCE)]
+    assert (1, 0, 0, 0) == counted(report)
+    assert ["2.0", "3"] == [row[0] for row in rows_of(sqlite, IN_FORCE)]
 
 
 @pytest.mark.parametrize("tail_bytes", [0, 300_000])

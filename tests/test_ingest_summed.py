@@ -13,6 +13,7 @@ from perfdb.compare import comparison, report
 from perfdb.compare.releases import known_releases, results_of
 from perfdb.db.session import reading
 from perfdb.db.tables import cases, releases, results
+from perfdb.errors import InputError
 from perfdb.export.results import table
 from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages.base import PageContext
@@ -111,19 +112,29 @@ def test_another_rendering_of_a_file_that_sums_up_is_the_same_result(
 
 
 def test_other_words_revise_what_a_file_that_sums_up_states(sqlite: URL, tmp_path: Path) -> None:
-    """It is of one release and one case at a time."""
+    """It is of one case at a time in each release, and a note names the other release."""
     path = summary(tmp_path / "a", 1.25)
     ingest([path], sqlite, SUMMED)
 
     other = replace(SUMMED, context=PageContext(release="0.7.0"))
-    assert (0, 1, 0, 0) == counted(ingest([path], sqlite, other))
+    report = ingest([path], sqlite, other)
+    told = "the same content is stored for release 0.6.0: each release has its result"
+    assert ((1, 0, 0, 0), [told]) == (counted(report), [it.message for it in report.notes])
+    for options in (SUMMED, other, Options()):
+        assert (0, 0, 1, 0) == counted(ingest([path], sqlite, options))
+    unstated = replace(SUMMED, context=PageContext())
+    report = ingest([path], sqlite, unstated)
+    assert ["pass --release 0.6.0 with them"] == [it.remedy for it in report.rejected]
     larger = replace(other, logs=LogOptions((*SUMMED.logs.settings, "num_gpus=16")))
     assert (0, 1, 0, 0) == counted(ingest([path], sqlite, larger))
 
     question = select(releases.c.version, cases.c.num_gpus, results.c.revision)
     joined = question.join(cases, results.c.case_id == cases.c.id)
     in_force = joined.join(releases, results.c.release_id == releases.c.id)
-    assert [("0.7.0", 16, 3)] == rows_in_words(sqlite, in_force.where(~results.c.superseded))
+    in_force = in_force.where(~results.c.superseded).order_by(results.c.id)
+    assert [("0.6.0", 8, 1), ("0.7.0", 16, 2)] == rows_in_words(sqlite, in_force)
+    with reading(sqlite) as connection:
+        assert {"0.6.0", "0.7.0"} == {it.version for it in known_releases(connection)}
     assert [] == faults(sqlite)
 
 
@@ -151,3 +162,60 @@ def test_a_file_that_states_two_results_of_a_case_has_both(sqlite: URL, tmp_path
         report = ingest([path], sqlite, Options())
         assert (expected, []) == (counted(report), list(report.rejected))
     assert [(5.81429,), (5.88942,)] == rows_in_words(sqlite, TIMES)
+
+
+ITEMS = """\
+title: qwen3_30b_a3b
+verification_environment: {base_container: nvcr.io/nvidia/nemo:26.06, bridge_commit: aabb29d0}
+items:
+  pretrain_performance:
+    GB300:
+      {num_gpus: 8, command: --seq_length 4096 --global_batch_size 512,
+       metrics: {last_10_steps_step_time_ms_avg: 5889.42}}
+    H100:
+      {num_gpus: 16, command: --seq_length 4096,
+       metrics: {last_10_steps_step_time_ms_avg: 5814.29}}
+    GB200:
+      {num_gpus: 8, command: --seq_length 4096,
+       metrics: {last_10_steps_step_time_ms_avg: 5700.5}}
+"""
+"""A verification card of three results, of which one states its global batch size."""
+
+
+def test_set_addresses_one_result_of_a_file(sqlite: URL, tmp_path: Path) -> None:
+    """By its name or its line; results differ, so that one value for all would be wrong."""
+    path = write(tmp_path / "a", ITEMS, "card.yaml")
+    question = select(results.c.source_line, cases.c.global_batch_size).order_by(
+        results.c.source_line
+    )
+    sizes = question.join(cases, results.c.case_id == cases.c.id).where(~results.c.superseded)
+
+    report = ingest([path], sqlite, Options())
+
+    [told] = report.unattributed
+    assert f"{path}:10–13: each of 2 results names no global_batch_size; pass " in told
+    assert "--set ITEM:global_batch_size=…, where ITEM is pretrain_performance.H100 or " in told
+    assert told.endswith("results of the file differ in system, num_gpus, global_batch_size")
+
+    by_name = Options(logs=LogOptions(("pretrain_performance.H100:global_batch_size=32",)))
+    report = ingest([path], sqlite, by_name)
+    assert ((1, 0, 1, 0), 1) == (counted(report), len(report.nameless))
+    by_line = Options(logs=LogOptions(("13:global_batch_size=64",)))
+    assert (1, 0, 2, 0) == counted(ingest([path], sqlite, by_line))
+    assert [(7, 512), (10, 32), (13, 64)] == rows_in_words(sqlite, sizes)
+
+    unknown = Options(logs=LogOptions(("12:global_batch_size=64",)))
+    [problem] = ingest([path], sqlite, unknown).rejected
+    assert f"--set 12: {path} has no result of this name or line" in str(problem)
+    other = write(tmp_path / "a", ITEMS.replace("5700", "5800"), "other.yaml")
+    with pytest.raises(InputError, match="names results of one file, and 2 files are read"):
+        ingest([path, other], sqlite, by_line)
+
+
+def test_results_of_a_file_that_share_a_cause_share_a_message(sqlite: URL, tmp_path: Path) -> None:
+    path = write(tmp_path / "a", CARD, "card.yaml")
+
+    report = ingest([path], sqlite, Options(logs=LogOptions(("num_gpus=16",))))
+
+    told = "says num_gpus 8, --set says 16 (and 1 more like it)"
+    assert [told] == [note.message for note in report.notes]

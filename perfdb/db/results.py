@@ -80,8 +80,10 @@ def written(connection: Connection, wanted: Iterable[str]) -> Past:
     of_result = ("id", "key", "revision", "superseded", "content_hash", "created_at")
     columns = [results.c[name] for name in (*of_result, "superseded_at")]
     columns += [sources.c[name] for name in ("path", "sha256", "parser_version")]
+    columns.append(releases.c.version)
+    joined = select(*columns).join(sources, results.c.source_id == sources.c.id)
+    question = joined.join(releases, results.c.release_id == releases.c.id)
     for some in keys.chunks(wanted):
-        question = select(*columns).join(sources, results.c.source_id == sources.c.id)
         of_keys = question.where(results.c.key.in_(some)).order_by(results.c.revision)
         for row in connection.execute(of_keys):
             found.setdefault(row.key, []).append(row)

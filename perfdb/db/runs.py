@@ -17,7 +17,7 @@ from perfdb.db.results import Held, ResultPlace, Revision
 from perfdb.db.rows import MeasuredRun, RunFiles, RunRow
 from perfdb.db.session import take_turns
 from perfdb.db.sources import Action
-from perfdb.db.tables import STEP_COLUMNS, results, run_files, runs, sources, steps
+from perfdb.db.tables import STEP_COLUMNS, releases, results, run_files, runs, sources, steps
 from perfdb.record import Outcome
 
 _COLUMNS = tuple(field.name for field in fields(RunRow))
@@ -68,6 +68,8 @@ class Known(NamedTuple):
     window: str | None
     withdrawn: str | None
     stamp: str | None
+    version: str | None
+    """That of its release."""
 
     def is_read(self, parser_version: int, window: str | None) -> bool:
         """Whether this version has read it, over the window that is asked for, if one is."""
@@ -97,8 +99,10 @@ _KNOWN = (
         results.c.window,
         runs.c.withdrawn,
         runs.c.stamp,
+        releases.c.version,
     )
     .join(sources, runs.c.source_id == sources.c.id)
+    .join(releases, runs.c.release_id == releases.c.id)
     .outerjoin(results, (results.c.run_id == runs.c.id) & ~results.c.superseded)
 )
 

@@ -43,6 +43,8 @@ class ParsedLog:
     emitted: Figures = field(default_factory=Figures)
     """Printed figures of the whole run."""
     emitted_line: int | None = None
+    item: str | None = None
+    """The name of the result in a file of several."""
     peak_memory_bytes: int | None = None
     """The most memory allocated on a GPU, in a file without steps."""
     extras: Mapping[str, str] = field(default_factory=dict)

@@ -130,6 +130,7 @@ def _result(document: Document, card: _Card, leaf: _Leaf, identity: str | None) 
         container=setting.base_container,
         emitted=figures,
         emitted_line=document.line(place),
+        item=".".join(map(str, leaf.place[1:])),
         peak_memory_bytes=size_bytes(metrics.get(_ALLOCATED), 2**30),
         extras=_extras(leaf, None if is_verified else status),
         window=WINDOW,

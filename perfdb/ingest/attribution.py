@@ -29,6 +29,9 @@ REQUIRED: Final = (
 )  # fmt: skip
 """The fields of a case that must be known of a log."""
 
+MOST_ITEMS: Final = 8
+"""Results of a file that a message names."""
+
 _THE_LOG: Final = "the log"
 _SUBJECT: Final = ("framework", "model", "system", "task")
 _OPTION: Final = "option "
@@ -90,11 +93,31 @@ class Attribution:
         """What the companions state about the figures of the log."""
         return tuple(note for file in self.companions for note in file.log.notes)
 
-    def problem(self, where: str, line: int | None = None) -> Diagnostic:
-        """What is missing, and the options that would state it."""
-        options = ["--release …" if it == RELEASE else f"{SET} {it}=…" for it in self.missing]
+    def problem(
+        self,
+        where: str,
+        line: int | None = None,
+        *,
+        items: Sequence[str] = (),
+        differing: Sequence[str] = (),
+    ) -> Diagnostic:
+        """What is missing, and the options that would state it.
+
+        `items`: the names of the results of the file that lack the same; `differing`: the fields
+        in which the results of the file differ, so that no value is that of all.
+        """
+        of_item = ("ITEM:" if len(items) > 1 else f"{items[0]}:") if items and differing else ""
+        options = [
+            "--release …" if it == RELEASE else f"{SET} {of_item}{it}=…" for it in self.missing
+        ]
         message = f"names no {', '.join(self.missing)}" + (self.reason and f" ({self.reason})")
-        return Diagnostic(where, message, line=line, remedy=f"pass {' '.join(options)}")
+        remedy = f"pass {' '.join(options)}"
+        if of_item:
+            more = " or …" if items[MOST_ITEMS:] else ""
+            names_of = f", where ITEM is {' or '.join(items[:MOST_ITEMS])}{more}"
+            remedy += names_of if len(items) > 1 else ""
+            remedy += f": results of the file differ in {', '.join(differing)}"
+        return Diagnostic(where, message, line=line, remedy=remedy)
 
 
 def attribute(

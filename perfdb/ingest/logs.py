@@ -15,9 +15,9 @@ from perfdb.db.packing import Packed
 from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.formats import LogFormat, ParsedLog, megatron_lm, outcome
-from perfdb.ingest.attribution import Attribution, attribute
+from perfdb.ingest.attribution import REQUIRED, Attribution, attribute
 from perfdb.ingest.find import Place, Source, find, name_fault, plain_name, plain_suffix, printable
-from perfdb.ingest.options import Checked
+from perfdb.ingest.options import Checked, item_names
 from perfdb.ingest.pages import once_each, read_page
 from perfdb.ingest.reads import (
     LOG_PARSER_VERSION,
@@ -284,22 +284,25 @@ class _LogFile:
 
     def reads(self, logs: Sequence[ParsedLog]) -> Iterator[Read]:
         """Each run, the results that are only printed, and what cannot be stored."""
-        where, options = self.source.where, self.options
-        files = options.folders.companions(self.source, self.file.parser)
-        printed: list[tuple[ResultRow, Attribution]] = []
-        for number, log in enumerate(logs, start=1):
-            found = attribute(where, log, files, options)
+        where = self.source.where
+        files = self.options.folders.companions(self.source, self.file.parser)
+        options = [self.options.of_item(log) for log in logs]
+        attributed = [
+            attribute(where, log, files, of) for log, of in zip(logs, options, strict=True)
+        ]
+        printed: list[tuple[ResultRow, Attribution, bool]] = []
+        for number, (found, of) in enumerate(zip(attributed, options, strict=True), start=1):
             if found.contradictions:
                 yield Rejected(where, found.contradictions)
-            elif _is_empty(log):
-                yield Rejected(where, _reasons(where, log))
+            elif _is_empty(found.log):
+                yield Rejected(where, _reasons(where, found.log))
             elif found.missing:
-                yield self._unattributed(found, number)
-            elif _is_run(log):
-                yield self._run(found, number)
+                yield self._unattributed(found, number, attributed, explicit=of.any_of_logs)
+            elif _is_run(found.log):
+                yield self._run(found, number, explicit=of.any_of_logs)
             else:
-                of = self._of(found, self._run_id(number, log.identity), self.file.sha256)
-                printed.append((measure.of_summary(log, of), found))
+                run = self._of(found, self._run_id(number, found.log.identity), self.file.sha256)
+                printed.append((measure.of_summary(found.log, run), found, of.any_of_logs))
         if printed:
             yield self._page(printed)
 
@@ -315,7 +318,7 @@ class _LogFile:
         notes = tuple(Note(NoteCode.REPORTED, {"text": note.message}) for note in found.notes)
         return measure.LogRun(found.case, found.release, run_id, content, averages, notes)
 
-    def _run(self, found: Attribution, number: int) -> RunRead:
+    def _run(self, found: Attribution, number: int, *, explicit: bool) -> RunRead:
         log, where, asked = found.log, self.source.where, self.options.window
         window = measure.log_window(log, asked)
         files = (self.file, *(one.source for one in found.companions))
@@ -329,13 +332,17 @@ class _LogFile:
             notes=(*log.problems, *log.notes, *found.remarks, *found.notes, *odd),
             run=run,
             files=RunFiles({plain_name(Path(one.path)): one for one in files}, name, name),
-            explicit=self.options.any_of_logs,
+            explicit=explicit,
             window=asked.name if asked else None,
             companions=found.paths,
         )
 
-    def _unattributed(self, found: Attribution, number: int) -> Unattributed:
+    def _unattributed(
+        self, found: Attribution, number: int, of_file: Sequence[Attribution], *, explicit: bool
+    ) -> Unattributed:
         log, where = found.log, self.source.where
+        same = [item_names(one.log) for one in of_file if one.missing == found.missing]
+        items = [names[0] for names in same if names]
         line = log.steps[0].line if log.steps and self.num_logs > 1 else log.emitted_line
         notes = [*log.problems, *log.notes, *found.other_runs]
         if self.file.parser == megatron_lm.FORMAT.name and "num_gpus" in found.missing:
@@ -348,17 +355,17 @@ class _LogFile:
             where,
             notes=tuple(notes),
             source=self.file,
-            problem=found.problem(where, line),
+            problem=found.problem(where, line, items=items, differing=_differing(of_file)),
             run_id=self._run_id(number) if _is_run(log) else None,
-            explicit=self.options.any_of_logs,
+            explicit=explicit,
             missing=found.missing,
         )
 
-    def _page(self, printed: Sequence[tuple[ResultRow, Attribution]]) -> PageRows:
+    def _page(self, printed: Sequence[tuple[ResultRow, Attribution, bool]]) -> PageRows:
         where, window = self.source.where, self.options.window
-        rows, repeated = once_each(where, [row for row, _ in printed])
+        rows, repeated = once_each(where, [row for row, *_ in printed])
         notes: list[Diagnostic] = []
-        for _, found in printed:
+        for _, found, _ in printed:
             notes += (*found.log.problems, *found.log.notes, *found.remarks)
             if window and window.name != found.log.window:
                 message = (
@@ -372,9 +379,15 @@ class _LogFile:
             source=self.file,
             rows=rows,
             whole=len(printed) == self.num_logs,
-            explicit=self.options.any_of_logs,
-            companions=tuple(dict.fromkeys(path for _, one in printed for path in one.paths)),
+            as_before=frozenset(row.key for row, _, explicit in printed if not explicit),
+            companions=tuple(dict.fromkeys(path for _, one, _ in printed for path in one.paths)),
         )
+
+
+def _differing(of_file: Sequence[Attribution]) -> Sequence[str]:
+    """The required fields that results of a file state differently, or only some of them."""
+    stated = [one.log.configuration for one in of_file if not _is_empty(one.log)]
+    return [name for name in REQUIRED if len({getattr(one, name) for one in stated}) > 1]
 
 
 def _window_notes(

@@ -1,7 +1,7 @@
 """What the command line states about pages, logs and runs: as it is written, and checked."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,7 +11,7 @@ from perfdb import aggregation, catalog, formats, yamlfile
 from perfdb.catalog import names
 from perfdb.catalog.names import Refusal
 from perfdb.errors import Diagnostic, InputError
-from perfdb.formats import LogFormat
+from perfdb.formats import LogFormat, ParsedLog
 from perfdb.ingest.companions import Folders
 from perfdb.ingest.find import Source
 from perfdb.ingest.unpack import Budget
@@ -54,22 +54,42 @@ class Settings(PartialCase):
 
     release: str | None = None
 
+    def but(self, other: "Settings") -> "Settings":
+        """The same, but for what others state, options by name."""
+        stated = self.model_dump(exclude_unset=True) | other.model_dump(exclude_unset=True)
+        if self.options and other.options:
+            stated["options"] = {**self.options, **other.options}
+        return Settings.model_validate(stated)
+
 
 @dataclass(frozen=True)
 class Checked:
     """The options, checked, with the temporary folder and what the store knows.
 
-    `releases`: the spelling of each framework's versions, which `attribution` extends.
+    `releases`: the spelling of each framework's versions, which `attribution` extends. `found`: the
+    items of `items` that a file has.
     """
 
     context: PageContext = field(default_factory=PageContext)
     settings: Settings = field(default_factory=Settings)
+    items: Mapping[str, Settings] = field(default_factory=dict)
+    """What is stated of one result of a file, by the result's line or name."""
     format: LogFormat | None = None
     window: aggregation.Window | None = None
     budget: Budget = field(default_factory=Budget)
     scratch: Path | None = None
     folders: Folders = field(default_factory=Folders)
     releases: dict[str, dict[str, None]] = field(default_factory=dict)
+    found: set[str] = field(default_factory=set)
+
+    def of_item(self, log: ParsedLog) -> "Checked":
+        """The options for one result of a file."""
+        names = [name for name in item_names(log) if name in self.items]
+        self.found.update(names)
+        settings = self.settings
+        for name in names:
+            settings = settings.but(self.items[name])
+        return replace(self, settings=settings)
 
     @property
     def any_of_logs(self) -> bool:
@@ -90,8 +110,9 @@ def checked(
     """
     logs, context = options.logs, options.context
     framework = context.framework and (names.framework(context.framework) or context.framework)
-    settings = _settings(logs.settings)
-    if problems := [*_unknown("--{}", context), *_unknown(SET + " {}", settings)]:
+    settings, items = _settings(logs.settings)
+    of_items = (it for name, one in items.items() for it in _unknown(f"{SET} {name}:{{}}", one))
+    if problems := [*_unknown("--{}", context), *_unknown(SET + " {}", settings), *of_items]:
         raise InputError(problems)
     releases: dict[str, dict[str, None]] = {}
     for name, version in versions:
@@ -99,12 +120,19 @@ def checked(
     return Checked(
         replace(context, framework=framework),
         settings,
+        items,
         formats.named(logs.format) if logs.format else None,
         aggregation.named(logs.window) if logs.window else None,
         Budget(logs.archive_limit_gib << 30) if logs.archive_limit_gib else Budget(),
         scratch,
         releases=releases,
     )
+
+
+def item_names(log: ParsedLog) -> tuple[str, ...]:
+    """What --set may call a result of a file: its name, if it has one, and its line."""
+    line = log.steps[0].line if log.steps else log.emitted_line
+    return tuple(filter(None, (log.item, str(line) if line else None)))
 
 
 def unknown_model(options: Options) -> Diagnostic | None:
@@ -121,21 +149,33 @@ def unknown_model(options: Options) -> Diagnostic | None:
     return Diagnostic(f"{SET} model", f"no model {reading.name!r} in the catalogue", remedy=remedy)
 
 
-def _settings(settings: Sequence[str]) -> Settings:
-    """The fields of --set, checked. Raises InputError."""
-    pairs = [setting.partition("=") for setting in settings]
-    problems = [
-        Diagnostic(SET, f"{setting!r} is not FIELD=VALUE", remedy="write --set num_gpus=8")
-        for setting, (name, _, text) in zip(settings, pairs, strict=True)
-        if not name.isidentifier() or not text.strip()
-    ]
+def _settings(given: Sequence[str]) -> tuple[Settings, dict[str, Settings]]:
+    """The fields of --set, checked: those of all results, and those of single ones by their names.
+
+    Raises InputError.
+    """
+    by_item: dict[str, list[str]] = {}
+    problems = []
+    for setting in given:
+        name, _, text = setting.partition("=")
+        item, _, field_name = name.rpartition(":")
+        if not (field_name.isidentifier() and text.strip()) or name.startswith(":"):
+            message = f"{setting!r} is not FIELD=VALUE"
+            problems.append(Diagnostic(SET, message, remedy="write --set num_gpus=8"))
+        by_item.setdefault(item, []).append(f"{field_name}={text}")
     if problems:
         raise InputError(problems)
-    if not pairs:
-        return Settings()
+    read = {item: _of_one(item, settings) for item, settings in by_item.items()}
+    return read.pop("", Settings()), read
+
+
+def _of_one(item: str, settings: Sequence[str]) -> Settings:
+    """The fields that --set states of one result, or of all. Raises InputError."""
+    where = f"{SET} {item}" if item else SET
+    pairs = [setting.partition("=") for setting in settings]
     # A release is no number, or 25.10 would be 25.1.
     cells = (f"{k}: {json.dumps(v.strip()) if k == 'release' else v}" for k, _, v in pairs)
-    document = yamlfile.parse(SET, "\n".join(cells))
+    document = yamlfile.parse(where, "\n".join(cells))
     if isinstance(document, yamlfile.Unreadable):
         raise InputError(_of_settings(document.problems, settings))
     found = yamlfile.validate(document, Settings)

@@ -19,9 +19,10 @@ from perfdb.db import findings, keys, migrate
 from perfdb.db.session import retried, storing
 from perfdb.db.tables import runs, sources
 from perfdb.db.transfer import copied
+from perfdb.errors import Diagnostic, InputError
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.logs import read_source
-from perfdb.ingest.options import Checked, Options, checked
+from perfdb.ingest.options import SET, Checked, Options, checked
 from perfdb.ingest.reads import PAGE, PageRows, Read, RunRead, Unattributed
 from perfdb.ingest.report import Change, Report, changes, current
 from perfdb.ingest.runs import RunFound
@@ -74,10 +75,17 @@ def _stored(engine: Engine, found: Sequence[Source], options: Options, folder: P
     with engine.connect() as connection:
         versions = connection.execute(catalog.versions()).all()
     read_with = checked(options, folder, versions)
+    if read_with.items and len(found) != 1:
+        message = f"names results of one file, and {len(found)} files are read"
+        raise InputError(Diagnostic(f"{SET} ITEM", message, remedy="name the file alone"))
     report = Report(options.of_pages_and_logs)
     for batch in _batches(options.watched(found), read_with):
         for one in put(engine, batch):
             report.add(one)
+    for item in sorted(read_with.items.keys() - read_with.found):
+        message = f"{found[0].where} has no result of this name or line"
+        remedy = "an item is the line of its result in the file, or its path in a verification card"
+        report.rejected += (Diagnostic(f"{SET} {item}", message, remedy=remedy),)
     return report.finish(audited(engine, report.run_ids, report.paths))
 
 

@@ -77,15 +77,16 @@ class Unchanged(Read):
 class PageRows(Read):
     """The rows of a page or of a file of results.
 
-    `whole` is false where the file has more results than are attributed to a case; `explicit` as
-    of a run. `emptied`: the user named a page without results, so that all that was read from it
-    is withdrawn, for this `reason`.
+    `whole` is false where the file has more results than are attributed to a case. `as_before` has
+    the keys of rows that no option concerns: an earlier reading of the same bytes, maybe with
+    options, stays. `emptied`: the user named a page without results, so that all that was read from
+    it is withdrawn, for this `reason`.
     """
 
     source: SourceFile
     rows: tuple[ResultRow, ...]
     whole: bool = True
-    explicit: bool = True
+    as_before: frozenset[str] = frozenset()
     emptied: bool = False
     reason: str = ""
     original: Original = field(default_factory=Original)

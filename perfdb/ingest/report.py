@@ -1,9 +1,10 @@
 """What became of all that was read: counted while it is stored, so that nothing else is held."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,9 @@ from perfdb.record import Finding, Outcome, Result
 
 MOST_NAMED: Final = 5
 """Files that are named, of those skipped and of duplicates."""
+
+
+_NUMBER: Final = re.compile(r"\d[\d.,]*")
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ class Report:
     def finish(self, findings: Iterable[Finding]) -> "Report":
         """The same, with the findings of an audit and the notes that sum up."""
         self.findings = tuple(findings)
-        self.notes = tuple(self._summed_up())
+        self.notes = _by_cause(self._summed_up())
+        self.rejected = _by_cause(self.rejected)
         return self
 
     @property
@@ -195,6 +200,21 @@ _SKIPPED: Final = {
 """How a note calls one and many files that are skipped for a reason, why, and what to do."""
 
 
+def _by_cause(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Those of one file that differ in numbers alone as one, with how many more there are."""
+
+    def cause(one: Diagnostic) -> tuple[str | None, ...]:
+        words = (one.message, one.remedy or "")
+        return (one.where, one.field, *(_NUMBER.sub("#", text) for text in words))
+
+    return tuple(
+        replace(some[0], message=f"{some[0].message} (and {len(some) - 1:,} more like it)")
+        if len(some) > 1
+        else some[0]
+        for some in grouped(found, cause).values()
+    )
+
+
 def _of_skipped(reason: str, paths: Sequence[str]) -> Diagnostic:
     one_file, many_files, why, remedy = _SKIPPED[reason]
     what = one_file if len(paths) == 1 else f"{len(paths):,} {many_files}"
@@ -215,7 +235,7 @@ def _around(paths: Sequence[str]) -> str:
 
 def _nameless(stored: Stored) -> Iterator[Nameless]:
     read, path = stored.read, stored.read.path
-    if stored.known:
+    if stored.known or (isinstance(read, RunRead) and stored.problems):
         return
     if isinstance(read, Unattributed):
         yield Nameless(path, read.problem.line, "", read.problem.reason, read.missing)

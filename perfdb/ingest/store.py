@@ -24,8 +24,10 @@ from perfdb.db.sources import Action, LogEntry
 from perfdb.db.tables import runs as run_rows
 from perfdb.db.tables import sources
 from perfdb.errors import Diagnostic
+from perfdb.ingest import identity
 from perfdb.ingest.logs import number_in_log
 from perfdb.ingest.reads import (
+    PAGE,
     PageRows,
     Read,
     RunRead,
@@ -138,7 +140,8 @@ def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -
     notes: Mapping[str, tuple[Diagnostic, ...]] = {}
     if read[0].is_log:
         take_turns(connection, "runs")
-        done = _not_read_again(connection, read)
+        read, done = _of_releases(connection, read)
+        done |= _not_read_again(connection, [one for one in read if one.run_id not in done])
         notes = _grown(connection, [one for one in read if one.run_id not in done])
     added = [one for one in read if one.run_id not in done]
     given = [runs.Given(one.run, one.files, one.window) for one in added]
@@ -156,6 +159,25 @@ def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -
             problem = Diagnostic(one.path, message, remedy=_TWO_RUNS)
             done[one.run_id] = Stored(one, problems=(problem,))
     return [done[one.run_id] for one in read]
+
+
+def _of_releases(
+    connection: Connection, logs: Sequence[RunRead]
+) -> tuple[Sequence[RunRead], dict[str, Stored]]:
+    """Logs with their ids for their releases, and those that are not stored, by run id."""
+    ids = {one.run_id for one in logs}
+    ids |= {
+        identity.of_other_release(one.run_id, version)
+        for one in logs
+        if (version := one.run.result.release.version)
+    }
+    there, found, refused = runs.known(connection, ids), list[RunRead](), dict[str, Stored]()
+    for one in logs:
+        own = identity.run_of_release(one, there)
+        found.append(one if isinstance(own, Diagnostic) else own)
+        if isinstance(own, Diagnostic):
+            refused[one.run_id] = Stored(one, problems=(own,))
+    return found, refused
 
 
 def _unchanged(read: RunRead | Unchanged, withdrawn: str | None) -> Stored:
@@ -213,8 +235,13 @@ def _grown(connection: Connection, logs: Sequence[RunRead]) -> Mapping[str, tupl
         rows += connection.execute(questions.logs_at(which)).mappings()
     notes: dict[str, tuple[Diagnostic, ...]] = {}
     for read in new:
-        earlier = [row for row in rows if row["path"] in names[read.run_id]]
-        if row := next((row for row in earlier if _begins_with(read, row)), None):
+        bytes_now = read.files.record_file.sha256
+        earlier = [
+            row for row in rows if row["path"] in names[read.run_id] and row["sha256"] != bytes_now
+        ]
+        version = read.run.result.release.version
+        same = [row for row in earlier if not version or identity.is_of(row["version"], version)]
+        if row := next((row for row in same if _begins_with(read, row)), None):
             runs.rename(connection, row["id"], read.run_id)
         elif earlier:
             count = counted(len({row["run_id"] for row in earlier}), "run")
@@ -259,7 +286,13 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     known_path = pages.spelled(connection, read.source, spellings(read.source.path))
     path = known_path or read.source.path
     read = replace(read, path=path, source=replace(read.source, path=path))
-    rows = [row for row in read.rows if read.explicit or not _is_held(connection, read, row)]
+    if read.source.parser != PAGE:
+        take_turns(connection, path)
+        past = results.written(connection, identity.keys_of(read))
+        read = identity.rows_of_release(read, past)
+    as_before = [row for row in read.rows if row.key in read.as_before]
+    held = {row.key for row in as_before if _is_held(connection, read, row)}
+    rows = [row for row in read.rows if row.key not in held]
     whole = read.whole and not read.problems and len(rows) == len(read.rows)
     page = results.put_page(connection, read.source, rows, when, whole=whole)
     gone, dropped = page.withdrawn, 0
@@ -270,7 +303,6 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
         pages.keep_state(connection, read.source, read.original, when)
     if read.emptied or (whole and rows):
         dropped = pages.drop(connection, path, read.rows, when)
-    as_before = [Action.UNCHANGED] * (len(read.rows) - len(rows))
     notes: tuple[Diagnostic, ...] = ()
     if read.problems:
         # Results that the page may or may not have any more.
@@ -280,8 +312,8 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
             remedy = "correct what is rejected: what the page no longer states is then withdrawn"
             notes = (Diagnostic(path, message, remedy=remedy),)
     return Stored(
-        read, (*page.actions, *as_before), len(gone) + dropped, read.problems,
-        known=bool(as_before), notes=notes,
+        read, (*page.actions, *[Action.UNCHANGED] * len(held)), len(gone) + dropped,
+        read.problems, known=bool(held), notes=notes,
     )  # fmt: skip
 
 

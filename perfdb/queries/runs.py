@@ -32,11 +32,13 @@ def all_runs() -> Rows:
     )
 
 
-def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int]:
+def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int, str | None]:
     """The runs that were read from the logs that `which` selects, the longest log first."""
+    of_file = (sources.c.path, sources.c.sha256, sources.c.size_bytes)
     return (
-        select(runs.c.id, runs.c.run_id, sources.c.path, sources.c.sha256, sources.c.size_bytes)
+        select(runs.c.id, runs.c.run_id, *of_file, releases.c.version)
         .join(sources, runs.c.source_id == sources.c.id)
+        .join(releases, runs.c.release_id == releases.c.id)
         .where(runs.c.recipe.is_(None), which)
         .order_by(sources.c.size_bytes.desc(), runs.c.id)
     )

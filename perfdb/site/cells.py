@@ -76,9 +76,9 @@ def as_printed(column: ShownColumn, result: SiteResult) -> str | None:
     names = [_PRINTED_AS.get(field, field) for field in column.fields]
     text = next((result.printed[it] for it in names if it in result.printed), None)
     value = known(column, result)
-    if text is None or (column.ours and (column.kind in _NAMED or isinstance(value, bool))):
+    if text is None or (column.ours and column.kind in _NAMED):
         return None
-    if is_absent(text) or (column.ours and value is None and column.kind == "integer"):
+    if is_absent(text):
         return units.UNKNOWN if value is None else None
     if value is not None and not _has_value(text, value):
         return None

@@ -4,6 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from perfdb.record import Note, NoteCode
+from perfdb.site import cells, columns
 from perfdb.site.data import SiteResult
 from tests.factories import EVIL
 from tests.site.samples import WRONG, page_named, part, result, row, site_data, table, words
@@ -158,3 +159,17 @@ def test_bars_are_the_best_of_each_label_in_the_newest_release_without_errors() 
     assert f"{label} · FP8-CS · 8 GPUs: 300; {label} · BF16 · 8 GPUs: 200." in words(shown.desc)
     assert "1 row with open errors is left out." in words(shown)
     assert not page_named("models/llama3-8b", site_data(results[2:3]))("svg")
+
+
+@pytest.mark.parametrize("of_many", [False, True])
+def test_a_layout_prints_as_its_page_printed_it(of_many: bool) -> None:
+    """Also in tables of rows from many pages: a VP of 1 is stored as none, FSDP of 0 as off."""
+    row = SiteResult(
+        framework="megatron-bridge", system="dgx-h100", model="llama3-8b", num_gpus=8,
+        global_batch_size=128, sequence_length=8192, fsdp_enabled=False,
+        printed={"virtual_pipeline": "1", "fsdp_enabled": "0"},
+    )  # fmt: skip
+    shown = (columns.VP, columns.FSDP)
+    if of_many:
+        shown = columns.ours(*shown)
+    assert ["1", "0"] == [cells.cell(column, row).content for column in shown]

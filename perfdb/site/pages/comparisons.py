@@ -11,7 +11,7 @@ from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import columns
 from perfdb.site.addresses import hashed
-from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, formatted, known
+from perfdb.site.cells import FLOPS, HtmlCell, as_printed, figure_cell, formatted, known
 from perfdb.site.columns import ShownColumn, ours
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import catalog_order, is_on_gpus, of_newest_releases, system_order
@@ -52,7 +52,8 @@ def _differing(some: Iterable[ShownColumn], its: SiteResult, that: SiteResult) -
     for column in some:
         mine, other = (formatted(column, known(column, it)) for it in (its, that))
         if mine != other:
-            yield f"{column.title} {mine} against {other}"
+            shown = (as_printed(column, its) or mine, as_printed(column, that) or other)
+            yield f"{column.title} {' against '.join(shown)}"
 
 
 def _long(its: SiteResult, that: SiteResult) -> list[str]:
