@@ -3,8 +3,11 @@
 PERFDB_SITE_URL is the address that the site will have; without it, it has none.
 """
 
+import importlib
 import os
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +22,9 @@ author = "the perfdb developers"
 # No year: the same store makes the same bytes.
 copyright = author
 version = release = __version__
+
+with redirect_stdout(StringIO()):  # it prints that it cannot draw cards, which are turned off below
+    importlib.import_module("sphinxext.opengraph")
 
 extensions = [
     "perfdb.site",

@@ -174,15 +174,18 @@ def validate(document: Document, kind: type[Value]) -> Value | list[Diagnostic]:
     except ValidationError as error:
         details = error.errors(include_url=False)
         unknown = [one["loc"] for one in details if one["type"] == "extra_forbidden"]
-        found = [_no_such_field(document, place, kind) for place in unknown[:MOST_UNKNOWN]]
-        if rest := unknown[MOST_UNKNOWN:]:
+        rest = unknown[MOST_UNKNOWN:]
+        summarized = set(rest)
+        found = [
+            _no_such_field(document, one["loc"], kind)
+            if one["type"] == "extra_forbidden"
+            else _problem(document, one["loc"], one["type"], one["msg"])
+            for one in details
+            if one["loc"] not in summarized
+        ]
+        if rest:
             message = f"no such field, nor are {len(rest) - 1:,} after it"
             found.append(document.problem(rest[0], message, "remove them"))
-        found += [
-            _problem(document, one["loc"], one["type"], one["msg"])
-            for one in details
-            if one["type"] != "extra_forbidden"
-        ]
         return list(dict.fromkeys(found))
 
 
