@@ -31,7 +31,7 @@ from perfdb.db.session import store_url
 from perfdb.pages.base import PageContext
 
 SIZES = ("100:1", "1000:4")
-LIMIT_WHOLE = 2.0
+LIMIT_WHOLE = 1.5
 """How many times as long as raw HTML a whole build may take."""
 LIMIT_IDLE = 1.3
 """How many times as long as plain Sphinx with nothing to do a build may take that has nothing to

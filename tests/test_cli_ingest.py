@@ -295,12 +295,12 @@ def test_a_log_whose_times_follow_from_its_gpus_is_not_mixed_with_others(
     assert "--set says 4096; its step times follow from num_gpus; leave the option" in done.stderr
 
 
-def test_an_older_log_of_torchtitan_is_timed_by_what_the_options_say(
+def test_a_log_of_torchtitan_without_its_beginning_is_timed_by_what_the_options_say(
     perfdb: Shell, tmp_path: Path
 ) -> None:
-    """It prints `wps`, words per second of a GPU, and no batch: 8 × 8192 ÷ (4096 × 8)."""
+    """8 samples × 8192 tokens ÷ (4096 tokens/s × 8 GPUs)."""
     line = "[rank0]:2024-07-12 - root - INFO - step: {:2}  loss:  8.1  memory: 9.5GiB(10%)  "
-    rate = "\x1b[34mwps: 4,096  \x1b[35mmfu: 17.39%\x1b[39m\n"
+    rate = "\x1b[34mtps: 4,096  \x1b[35mmfu: 17.39%\x1b[39m\n"
     text = "".join(line.format(step) + rate for step in range(1, 31))
     (tmp_path / "titan.log").write_text(text + "see https://example.org\nTraining completed\n")
     words = [*words_of("global_batch_size=8"), "--release", "0.1"]

@@ -215,25 +215,3 @@ def test_a_log_within_the_json_of_a_collector_is_named_as_such(
     remedy = "as by jq -r '.OBJECT.message'"
     message = "holds the lines of a log within JSON; write them to a file as text"
     assert [f"{path}: {message}, {remedy}"] == [str(one) for one in report.rejected]
-
-
-@pytest.mark.parametrize(
-    ("program", "step"),
-    [
-        ("MaxText", "completed step: 3, seconds: 2.5, TFLOP/s/device: 180.1, Tokens/s/device: 9"),
-        ("nanotron", "iteration: 1 / 15 | elapsed_time_per_iteration_ms: 2.36K | loss: 11"),
-        ("litgpt", "Epoch 1 | iter 8 step 1 | loss train: 10.982, val: n/a | iter time: 505.41 ms"),
-        ("Composer", "[batch=1/4800]:\n\t Train time/epoch: 0\n\t Train loss/train/total: 12.0"),
-        ("levanter", "Progress on:train 1.00it/100it rate:2.3s/it postfix:loss=7.8"),
-        ("the Hugging Face Trainer, as of axolotl",
-         "{'loss': 2.345, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 0.01}"),
-    ],
-)  # fmt: skip
-def test_a_log_of_a_program_that_is_not_read_is_refused_by_its_name(
-    sqlite: URL, tmp_path: Path, program: str, step: str
-) -> None:
-    path = write(tmp_path / "a", f"starting up\n{step}\n")
-    expected = f"{path}: a log of {program} is not read; write its figures into a page"
-    for named in (path, tmp_path):
-        report = ingest([named], sqlite, Options())
-        assert [expected] == [str(one) for one in report.rejected]

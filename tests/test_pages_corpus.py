@@ -30,12 +30,12 @@ FINETUNING = """\
 | Training step time (seconds per step) | 2.5 | 2.6 | n/a | | |
 | Throughput in tokens per second | 52428 | 100825 | n/a |
 """
-FOUNDRY = """\
-| Model | SeqLen (T) | # GPUs | MFU | MicroBatchSize | GradAccum | GlobalBatchSize \
-| Throughput (T/s) | Throughput (T/s/GPU) | Precision |
-|---|---|---|---|---|---|---|---|---|---|
-| 70b | 2048 | 64 | 53.33 | 8 | 4 | 2048 | 26274 | 410 | bf16 |
-| 30b | 2048 | 64 | 54.34 | 8 | 4 | 2048 | 56012 | 875 | bf16 |
+REPEATED = """\
+| Model | Sequence Length | #-GPUs | GBS | Tokens / sec / GPU | Precision |
+|---|---|---|---|---|---|
+| llama3-70b | 2048 | 64 | 2048 | 410 | bf16 |
+| llama3-70b | 2048 | 64 | 2048 | 875 | bf16 |
+| llama3-70b | 2048 | 64 | 2048 | 880 | bf16 |
 """
 
 
@@ -146,28 +146,10 @@ def test_a_value_without_a_scale_is_named() -> None:
     assert f"{message}; give each cell a title" == str(note)
 
 
-def test_a_table_of_llm_foundry_is_read() -> None:
-    """Its MFU is in percent without the sign; one number of 1 or less leaves the unit open."""
-    found = read(FOUNDRY, framework="llm-foundry", system="dgx-h100")
-    assert [
-        (2048, 8, 4, 2048, 0.5333, 26274.0, 410.0),
-        (2048, 8, 4, 2048, 0.5434, 56012.0, 875.0),
-    ] == [
-        (one.case.sequence_length, one.case.micro_batch_size, one.case.gradient_accumulation,
-         one.case.global_batch_size, one.figures.mfu, one.figures.tokens_per_sec,
-         one.figures.tokens_per_sec_per_gpu)
-        for one in found.results
-    ]  # fmt: skip
-    mixed = read(FOUNDRY.replace("54.34", "0.54"), framework="llm-foundry", system="dgx-h100")
-    assert ["page.md:3: MFU: 53.33 is above 1; write it as 53.33%"] == list(
-        map(str, mixed.problems)
-    )
-
-
 def test_rows_that_repeat_a_case_with_other_figures_are_one_message(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(FOUNDRY.replace("30b", "70b") + FOUNDRY.splitlines()[-1].replace("30b", "70b"))
-    options = Options(PageContext(framework="llm-foundry", system="dgx-h100"))
+    page.write_text(REPEATED)
+    options = Options(PageContext(framework="nemo", system="dgx-h100"))
     rows, problems = read_at(page, options)
     assert 1 == len(rows)
     assert ["the same case as line 3, with other figures (2 rows refused, lines 4-5)"] == [

@@ -62,18 +62,6 @@ STARTS: Final[Mapping[str, tuple[bytes, ...]]] = {
 }
 """What a program prints when it begins, by its format; one that prints another's, too, is first."""
 
-NOT_READ: Final[Mapping[str, re.Pattern[bytes]]] = {
-    "MaxText": re.compile(rb"completed step: \d+, seconds: [\d.]+, TFLOP/s/device: "),
-    "nanotron": re.compile(rb"\| elapsed_time_per_iteration_ms: [\d.]+"),
-    "litgpt": re.compile(rb"Epoch \d+ \| iter \d+ step \d+ \| loss train: "),
-    "Composer": re.compile(rb"\[batch=\d+/\d+\]:"),
-    "levanter": re.compile(rb"Progress on:train "),
-    "the Hugging Face Trainer, as of axolotl": re.compile(
-        rb"\{'(?:loss|train_runtime)': '?[\d.]+'?, [^\n]{0,400}?'epoch': "
-    ),
-}
-"""A step as other programs print it, by their names: their logs are refused with what to do."""
-
 DONE: Final[Mapping[str, re.Pattern[str]]] = {
     "megatron": re.compile(
         r"\[after training is done\]|exiting program (?:at iteration|after [\d.]+ minutes)"
@@ -188,12 +176,6 @@ def started(text: bytes) -> str | None:
     return next(
         (name for name, marks in STARTS.items() if any(one in shown for one in marks)), None
     )
-
-
-def other_program(text: bytes) -> str | None:
-    """The program whose log a text is a part of, if it is one whose logs are not read."""
-    shown = plain(text)
-    return next((name for name, step in NOT_READ.items() if step.search(shown)), None)
 
 
 def died(tail: bytes, start: str | None) -> Ending | None:

@@ -1,6 +1,6 @@
 """torchtitan logs: `step: 10  loss: 7.1  grad_norm: 1.2  memory: 40.1GiB(42%)  tps: 7,123  …`.
 
-`tps` is tokens per second of one GPU, the mean since the line before; before 0.1.0 it was `wps`.
+`tps` is tokens per second of one GPU, the mean since the line before.
 A step's time is not printed: it follows from tps, the batch, the sequence length and the number of
 GPUs, which the log states, or else the user. `memory` is the most that was reserved. Behind `tps`
 are `tflops` and `mfu`, of early versions `mfu` alone; it is `N/A` where it is not known.
@@ -29,13 +29,13 @@ _MARKER: Final = b"memory:"
 _STARTS: Final = (b" device mesh with ", b"local batch size ", b"Training starts at step ")
 _STEP: Final = re.compile(r"\bstep: *(\d{1,15}) +loss:")
 _FIELD: Final = re.compile(
-    r"\b(loss|grad_norm|memory|[tw]ps|tflops(?=[^\n]*mfu:)|mfu(?=[^\n]*%)): *"
+    r"\b(loss|grad_norm|memory|tps|tflops(?=[^\n]*mfu:)|mfu(?=[^\n]*%)): *"
     r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?|nan|inf)(?=[^\d.,e])"
 )
-_RATE: Final = re.compile(r"\b[tw]ps:")
-_CUT: Final = re.compile(r"\b[tw]ps: *[\d,.]+\s*\Z")
+_RATE: Final = re.compile(r"\btps:")
+_CUT: Final = re.compile(r"\btps: *[\d,.]+\s*\Z")
 """Something is behind `tps` in every version: a line that ends in it is folded, or cut off."""
-_STEP_LINE: Final = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\b[tw]ps: *[\d,]+")
+_STEP_LINE: Final = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
 _BATCH: Final = re.compile(
     r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
     r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
@@ -116,7 +116,7 @@ def _reading(piece: Piece) -> Reading | str | None:
     if _CUT.search(piece.text):
         return "a step that ends in its 'tps', which may go on on the next line"
     found = {name: value.replace(",", "") for name, value in _FIELD.findall(piece.text)}
-    rate = positive(found.get("tps") or found.get("wps"))
+    rate = positive(found.get("tps"))
     if not step or not rate:
         return "a step without its number or 'tps'"
     return Reading(

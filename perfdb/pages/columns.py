@@ -82,14 +82,10 @@ _KNOWN_EXTRAS: Final = frozenset(map(squeezed, EXTRAS))
 
 @dataclass(frozen=True)
 class PageColumn:
-    """A column: its title as raw text is kept under, and its field, if any.
-
-    `in_percent`: its cells are shares in percent without the sign.
-    """
+    """A column: its title as raw text is kept under, and its field, if any."""
 
     title: str
     field: str | None
-    in_percent: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -101,7 +97,7 @@ class PageColumn:
         if squeezed(self.title) in _IN_MS:
             both = pair(printed)
             return f"{seconds(both[0])} ({seconds(both[1])})" if both else seconds(printed)
-        if self.field == "mfu" and (self.in_percent or "%" in self.title):
+        if self.field == "mfu" and "%" in self.title:
             return re.sub(r"(?<=[0-9])(?=\s*\(|\)?\Z)", "%", printed)
         return printed
 

@@ -67,18 +67,7 @@ def _table(grid: Grid, own: str | None) -> PageTable:
         tuple(grid.notes),
         tuple(mark for text in (*above, *header) for mark in marks(text)),
     )
-    if not table.are_results:
-        return _upright(grid, table)
-    places = ((one, [row.cells[at].text for row in grid.rows if at < len(row.cells)])
-              for at, one in enumerate(table.columns))  # fmt: skip
-    return replace(table, columns=tuple(_shares(*one) for one in places))
-
-
-def _shares(column: PageColumn, texts: Sequence[str]) -> PageColumn:
-    """The column; one of MFU is in percent where each of its numbers is above 1 (llm-foundry)."""
-    numbers = [parsed(text) for text in texts if not absent(text)]
-    is_percent = bool(numbers) and all(one is not None and one > 1 for one in numbers)
-    return replace(column, in_percent=True) if column.field == "mfu" and is_percent else column
+    return table if table.are_results else _upright(grid, table)
 
 
 def _upright(grid: Grid, table: PageTable) -> PageTable:

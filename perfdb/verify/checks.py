@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, case, exists, func, select
+from sqlalchemy import Connection, RowMapping
 
 from perfdb import aggregation, flops, formats, measure
 from perfdb.db import tables
@@ -21,7 +21,7 @@ from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
 from perfdb.db.tables import cases, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError, RunDirError
-from perfdb.fields import CONFIGURATION, FIGURES, WORKLOAD
+from perfdb.fields import FIGURES
 from perfdb.groups import grouped
 from perfdb.ingest.logs import number_in_log
 from perfdb.ingest.reads import (
@@ -35,9 +35,10 @@ from perfdb.jsonfile import parse_json
 from perfdb.messages import note_text
 from perfdb.pages import columns, reader
 from perfdb.pages.base import PageContext
+from perfdb.queries import checks as questions
 from perfdb.queries import results as result_queries
 from perfdb.queries import runs as run_queries
-from perfdb.record import Method, Origin, Outcome, PartialCase
+from perfdb.record import Method, Outcome, PartialCase
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, parse_steps, parse_worker
 from perfdb.units import counted
@@ -69,9 +70,7 @@ Check = Callable[[Connection, Watch], Iterator[Fault | PassedOver]]
 
 def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:
     """The bytes of every source decompress, and have its size and SHA-256."""
-    its = tables.sources.c
-    question = select(its.id, its.path, its.sha256, its.size_bytes).order_by(its.id)
-    for number, path, sha256, size_bytes in watch(connection.execute(question).all()):
+    for number, path, sha256, size_bytes in watch(connection.execute(questions.SOURCES).all()):
         digest, size = hashlib.sha256(), 0
         try:
             for chunk in content_of(connection, number):
@@ -92,37 +91,10 @@ def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
     columns = [column for table in tables.metadata.sorted_tables for column in table.c]
     foreign = [(column, key.column) for column in columns for key in column.foreign_keys]
     for column, target in watch(foreign):
-        dangling = column.is_not(None) & ~exists().where(target == column)
-        rows = select(func.count()).select_from(column.table).where(dangling)
-        if count := connection.scalar(rows):
+        if count := connection.scalar(questions.dangling(column, target)):
             refer = "refers" if count == 1 else "refer"
             message = f"{counted(count, 'row')} {refer} to {target.table.name} that are not there"
             yield Fault(f"{column.table.name}.{column.name}", message)
-
-
-_IN_FORCE: Final = case((~results.c.superseded, results.c.revision))
-_REVISIONS: Final = (
-    select(
-        results.c.key,
-        func.count().label("count"),
-        func.min(results.c.revision).label("first"),
-        func.max(results.c.revision).label("last"),
-        func.count(_IN_FORCE).label("in_force"),
-        func.max(_IN_FORCE).label("newest"),
-    )
-    .group_by(results.c.key)
-    .order_by(results.c.key)
-)
-_ENDED_IN_FORCE: Final = select(results.c.key, results.c.revision).where(
-    ~results.c.superseded, results.c.superseded_at.is_not(None)
-)
-_RUNS_IN_FORCE: Final = (
-    select(runs.c.run_id, runs.c.withdrawn, func.count(_IN_FORCE))
-    .join(results, results.c.run_id == runs.c.id)
-    .group_by(runs.c.run_id, runs.c.withdrawn)
-    .having(func.count(_IN_FORCE) != case((runs.c.withdrawn.is_(None), 1), else_=0))
-    .order_by(runs.c.run_id)
-)
 
 
 def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
@@ -130,7 +102,9 @@ def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
 
     Exactly one result of a run is in force, or none if the run was withdrawn.
     """
-    for key, count, first, last, in_force, newest in watch(connection.execute(_REVISIONS).all()):
+    for key, count, first, last, in_force, newest in watch(
+        connection.execute(questions.REVISIONS).all()
+    ):
         if (first, last) != (1, count):
             numbered = f"{counted(count, 'revision')} {_are(count)} numbered {first} to {last}"
             yield Fault(f"result {key}", numbered)
@@ -139,9 +113,9 @@ def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
         elif newest not in (None, last):
             message = f"revision {newest} is in force, not {last}, the newest"
             yield Fault(f"result {key}", message)
-    for key, revision in connection.execute(_ENDED_IN_FORCE):
+    for key, revision in connection.execute(questions.ENDED_IN_FORCE):
         yield Fault(f"result {key}", f"revision {revision} is in force and has superseded_at")
-    for run_id, withdrawn, count in connection.execute(_RUNS_IN_FORCE):
+    for run_id, withdrawn, count in connection.execute(questions.RUNS_IN_FORCE):
         but = "" if withdrawn is None else ", and it is withdrawn"
         yield Fault(f"run {run_id}", f"{count} of its results {_are(count)} in force{but}")
 
@@ -164,11 +138,11 @@ _ORPHANS: Final = (
 def orphans(connection: Connection, watch: Watch) -> Iterator[Fault]:
     """Runs have results, measured results a run; each case, release, system and model is used."""
     for message, name, identity, user in watch(_ORPHANS):
-        if name is results.c.key:
-            measured = results.c.origin == Origin.MEASURED.value
-            question = select(name).where(measured, user.is_(None))
-        else:
-            question = select(name).where(~exists().where(user == identity)).order_by(name)
+        question = (
+            questions.MEASURED_WITHOUT_RUN
+            if name is results.c.key
+            else questions.unused(name, identity, user)
+        )
         yield from (Fault(one, message) for one in connection.scalars(question))
 
 
@@ -305,29 +279,13 @@ def _differing_steps(
 COMPARED: Final = (*FIGURES, *Method.model_fields, "raw", "printed", "extras", "notes")
 """The columns that follow from the bytes of a page or file."""
 
-_PUBLISHED: Final = (
-    result_queries.identified(
-        select(
-            results,
-            *(cases.c[name] for name in (*WORKLOAD, *CONFIGURATION) if name in cases.c),
-            models.c.name.label("model"),
-            systems.c.name.label("system"),
-            releases.c.version.label("release"),
-            releases.c.container,
-            *(tables.sources.c[name] for name in ("path", "parser", "parser_version")),
-        )
-    )
-    .where(results.c.origin == Origin.PUBLISHED.value)
-    .order_by(results.c.source_id, results.c.id)
-)
-
 ByLine = Mapping[int | None, Sequence[Mapping[str, object]]]
 """The columns of the results that each line of a source states."""
 
 
 def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
     """Every published result, superseded or not, is what its line of the stored bytes states."""
-    rows = connection.execute(_PUBLISHED).mappings().all()
+    rows = connection.execute(questions.PUBLISHED).mappings().all()
     for _, group in groupby(watch(rows), key=itemgetter("source_id")):
         some = list(group)
         first = some[0]

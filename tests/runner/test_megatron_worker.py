@@ -1,5 +1,6 @@
 """The training process: what it writes, what it refuses, and what it never imports."""
 
+import ast
 import json
 import re
 import subprocess
@@ -127,6 +128,26 @@ def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
     ).stdout.split()
     every_module = {f"runner.megatron.{path.stem}" for path in PACKAGE.glob("[!_]*.py")}
     assert every_module - {"runner.megatron.cpu"} == set(loaded)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
+def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
+    """The standard library, torch, megatron, and its own modules."""
+    allowed = sys.stdlib_module_names | {"torch", "megatron"}
+    imported = {
+        name
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+
+    strangers = {name for name in imported if name.partition(".")[0] not in allowed}
+    assert set() == {name for name in strangers if not name.startswith("runner.megatron")}
 
 
 @needs_megatron
