@@ -131,8 +131,8 @@ def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
     ("missing",), "Exit with 1 where a published row has no recipe. [default: never]"
 )
 def coverage(
-    gate: frozenset[str], paths: tuple[Path, ...], db: str | None, release: str | None,
-    max_cases: int, as_json: bool, **only: str | None,
+    gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, as_json: bool,
+    **only: str | None,
 ) -> int:  # fmt: skip
     """Say which published rows have a recipe, were measured here, and were reproduced.
 
@@ -146,8 +146,9 @@ def coverage(
     from perfdb.queries.scope import Scope, within
 
     specs = [spec for file in _load(paths, max_cases) for spec in file.points]
-    with reading_current(store_url(db)) as connection:
-        scope = Scope(**only, release_ids=release_ids(connection, release))
+    with reading_current(store_url(only.pop("db"))) as connection:
+        ids = release_ids(connection, only.pop("release"))
+        scope = Scope(**only, release_ids=ids)
         rows = covered.coverage(read(connection, within(connection, current(), scope)), specs)
     counts = covered.summary(rows)
     if as_json:
