@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb import catalog
-from perfdb.audit import check, report, review
+from perfdb.audit import across_releases, check, report, review
 from perfdb.audit import documents as worked_examples
 from perfdb.cli import gates, options
 from perfdb.compare.releases import release_ids
@@ -43,7 +43,8 @@ def audit(
     results, elsewhere, pages = _stored(words["db"], release, needed=not documents)
     texts = named if system else pages | named
     of_documents = [it for path, text in texts.items() for it in worked_examples.check(path, text)]
-    ordered = report.ordered([*check.audit(results, elsewhere), *of_documents])
+    across = across_releases.check(results)
+    ordered = report.ordered([*check.audit(results, elsewhere), *across, *of_documents])
     every = review.explained(ordered, known)
     findings = [it for it in every if system in (None, it.system) or not it.system]
     if system is not None:
@@ -93,6 +94,7 @@ def _print(findings: Sequence[Finding], style: str) -> None:
     elif style == "sarif":
         rules = {name: rule.meaning for name, rule in check.RULES.items()}
         rules[worked_examples.NAME] = worked_examples.MEANING
+        rules[across_releases.NAME] = across_releases.MEANING
         options.print_json(report.sarif(findings, rules))
     elif findings:
         columns = ("Severity", "Rule", "Result", "Finding", "Source")
