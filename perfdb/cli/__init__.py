@@ -20,6 +20,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw what a page stated or a run measured."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
     "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
+    "reproduce": ("perfdb.cli.reproduce:reproduce", "Say how to get a number; get it again."),
+    "diff": ("perfdb.cli.diff:diff", "Say in what two runs differ."),
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
     "verify": ("perfdb.cli.verify:verify", "Prove that the store's figures follow from its bytes."),
     "recompute": ("perfdb.cli.recompute:recompute", "Recompute measured figures from their steps."),
