@@ -1,6 +1,6 @@
 """`perfdb diff`: what differs between two runs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ def diff(run_a: str, run_b: str, db: str | None, *, as_json: bool) -> None:
         click.echo("no difference")
 
 
-def rows(apart: "Differences") -> Iterator[Iterable[object]]:
+def rows(apart: "Differences") -> Iterator[tuple[object, ...]]:
     """What a table prints: the field with its group, and both values."""
     for group, fields in apart.items():
         for name, (a, b) in fields.items():

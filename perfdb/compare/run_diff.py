@@ -13,6 +13,7 @@ from perfdb.errors import Diagnostic, InputError
 from perfdb.fields import CONFIGURATION, WORKLOAD
 from perfdb.jsonfile import parse_json
 from perfdb.queries import results, runs
+from perfdb.recipe import RunSpec
 from perfdb.record import Case, Result
 from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RECORD, RunDir
@@ -85,8 +86,18 @@ def of_record(record: RunRecord, steps: Sequence[StepRecord]) -> RunFacts:
     environment["release"] = record.release.version
     environment["container_digest"] = record.release.container_digest
     environment["perfdb_version"] = record.perfdb_version
-    asked = {name: getattr(record, name) for name in ("warmup_steps", "measured_steps", "seed")}
-    return _facts(configuration(record.case) | asked, environment, record.warmup_steps, steps)
+    return _facts(_asked(record), environment, record.warmup_steps, steps)
+
+
+def of_spec(spec: RunSpec, result: Result) -> RunFacts:
+    """What is known of a published result that a recipe's case runs."""
+    software = {"release": result.release, "container": result.container or spec.container}
+    return _facts(_asked(spec), software, spec.warmup_steps, ())
+
+
+def _asked(of: RunRecord | RunSpec) -> dict[str, object]:
+    steps = {name: getattr(of, name) for name in ("warmup_steps", "measured_steps", "seed")}
+    return configuration(of.case) | steps
 
 
 def configuration(of: Case | Result) -> dict[str, object]:
@@ -102,9 +113,7 @@ def _known(facts: Facts) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
-def _facts(
-    asked: Facts, had: Facts, warmup_steps: int, steps: Sequence[StepRecord]
-) -> RunFacts:
+def _facts(asked: Facts, had: Facts, warmup_steps: int, steps: Sequence[StepRecord]) -> RunFacts:
     is_version = {name: name in VERSIONS or name.startswith("packages.") for name in had}
     counted = aggregation.skip_warmup(warmup_steps).pick([step.step for step in steps])
     times = [
@@ -113,7 +122,7 @@ def _facts(
         if holds and not step.skipped
     ]
     went = {
-        "num_steps": len(steps),
+        "num_steps": len(steps) or None,
         "step_time_s": median(times) if times else None,
         "last_loss": steps[-1].loss if steps else None,
     }

@@ -5,7 +5,18 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+)
 
 from perfdb.db.sources import RUN_LOGGED_AS, Action
 from perfdb.db.tables import (
@@ -22,7 +33,7 @@ from perfdb.db.tables import (
 )
 from perfdb.fields import FIELDS
 from perfdb.queries import Rows
-from perfdb.record import Origin, Result
+from perfdb.record import MOST, Origin, Result
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""
@@ -127,6 +138,17 @@ def of_words(words: Iterable[str]) -> Rows:
             keys = (cases.c.workload_key, cases.c.key)
             wanted += [key.startswith(word.lower(), autoescape=True) for key in keys]
     return current().where(or_(*wanted))
+
+
+def referred_to(word: str) -> Rows:
+    """The current results of this id, or whose run id or case key begins with a word."""
+    wanted: list[ColumnElement[bool]] = []
+    if word.isdecimal() and len(word) < len(str(MOST)):
+        wanted.append(results.c.id == int(word))
+    if len(word) >= KEY_LENGTH:
+        wanted.append(runs.c.run_id.startswith(word, autoescape=True))
+        wanted.append(cases.c.key.startswith(word.lower(), autoescape=True))
+    return current().where(or_(false(), *wanted))
 
 
 def with_runs() -> Rows:

@@ -1,0 +1,256 @@
+"""`perfdb reproduce`: everything that belongs to a number, and getting it again."""
+
+import glob
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+
+import click
+from sqlalchemy import Connection
+
+from perfdb import ingest, recipe
+from perfdb.cli import options
+from perfdb.compare import Side, report, run_diff
+from perfdb.compare.releases import release_ids
+from perfdb.compare.reproduce import LOSS, Answer, RecipeCase, Reproduction, case_of, judged
+from perfdb.compare.run_diff import RunFacts
+from perfdb.db import sources
+from perfdb.db.session import reading_current, store_url
+from perfdb.errors import Diagnostic, InputError, RunError
+from perfdb.groups import grouped
+from perfdb.metrics import METRICS
+from perfdb.queries import results, runs
+from perfdb.queries.scope import Scope, within
+from perfdb.record import Release, Result
+from perfdb.run_record import RunRecord
+from perfdb.rundir import RunDir
+from perfdb.site import addresses
+from perfdb.yamlfile import dumped
+
+MOST_LISTED = 20
+"""How many results are listed where several are meant."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """The results that are meant, of one case and release, and how they were made.
+
+    `record`: of the run that is shown; `made`: the case of a recipe. None: not known.
+    """
+
+    side: Side
+    facts: RunFacts | None
+    record: RunRecord | None
+    made: RecipeCase | None
+
+    @property
+    def command(self) -> list[str]:
+        """What comes after `perfdb` to run it again. Raises InputError where no recipe has it."""
+        if self.made is None:
+            what = f"no recipe has the case of {report.workload(self.side.shown)}"
+            raise InputError(Diagnostic("reproduce", what, remedy="name others with --recipes"))
+        return ["run", str(self.made.file.path), "--only", glob.escape(self.made.spec.name)]
+
+
+@click.command()
+@click.argument("result")
+@click.option("--recipes", "recipes_", default="recipes", show_default=True, metavar="PATH",
+              type=click.Path(path_type=Path), help="Where the recipes are.")  # fmt: skip
+@click.option("--run", "run_it", is_flag=True, help="Run it again, and say whether it agrees.")
+@click.option("--against", metavar="RUN", help="Say whether a run agrees: its directory.",
+              type=click.Path(path_type=Path))  # fmt: skip
+@click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
+              help="With --run, how often.")  # fmt: skip
+@click.option("--output", default="runs", show_default=True, type=click.Path(path_type=Path),
+              help="With --run, the folder for a folder of new run directories.")  # fmt: skip
+@click.option("--metric", type=click.Choice([*METRICS, LOSS]), metavar="METRIC",
+              help="Judge this figure alone: a metric as of `perfdb compare`, or loss. [default: "
+              "the speed, and the loss where configuration and seed are equal]")  # fmt: skip
+@options.db_option
+@options.json_option
+def reproduce(
+    result: str, db: str | None, recipes_: Path, *, metric: str | None, as_json: bool, **asked: Any
+) -> int:
+    """Print what belongs to the number of RESULT, and with --run get it again.
+
+    RESULT is the id of a result, the first six characters or more of a run id or case key, a link
+    to a row or a run of the site, or MODEL@SYSTEM@RELEASE. It is printed with the recipe's case,
+    configuration, container image, environment, command and log. The answer to --run or --against
+    is agrees (exit code 0), differs or cannot tell (1), with the fields in which the runs differ.
+    """
+    with TemporaryDirectory() as temporary, reading_current(store_url(db)) as connection:
+        folder = Path(temporary)
+        original = _original(connection, _side(connection, result), recipes_, folder)
+        document = _document(connection, original)
+        code = 0
+        if asked["run_it"] or asked["against"]:
+            made, why = _runs(original, **asked)
+            again = _judged(original, made, folder, metric) if made else Reproduction((), {})
+            document |= {
+                "answer": again.answer,
+                "why": why or None,
+                "runs": [str(it.path) for it in made],
+                "checks": [asdict(it) for it in again.checks],
+                "differences": again.differences,
+            }
+            code = 0 if again.answer is Answer.AGREES else 1
+    if as_json:
+        options.print_json(document)
+    else:
+        click.echo(dumped(json.loads(json.dumps(document, default=str))), nl=False)
+    return code
+
+
+def _side(connection: Connection, word: str) -> Side:
+    """The results that a word means. Raises InputError where they are none or several."""
+    found = _results(connection, word)
+    sides = grouped(found, lambda it: (it.case_key, it.release_id, it.origin))
+    if len(sides) == 1:
+        return Side(tuple(found))
+    if not sides:
+        message = f"no result {word!r}"
+        remedy = (
+            "give a result's id, six characters or more of a run id or case key, the link to a row "
+            "of the site, or MODEL@SYSTEM@RELEASE"
+        )
+    else:
+        message = f"{word!r} is {len(sides)} results"
+        listed = [_line(Side(tuple(some)).shown) for some in sides.values()]
+        left = len(listed) - MOST_LISTED
+        more = [f"and {left} more"] if left > 0 else []
+        remedy = "\n  ".join(["give the id of one:", *listed[:MOST_LISTED], *more])
+    raise InputError(Diagnostic("reproduce", message, remedy=remedy))
+
+
+def _line(it: Result) -> str:
+    release = Release(framework=it.framework, version=it.release).name
+    return f"{it.result_id}: {release}, {report.workload(it)}, {report.configuration(it)}"
+
+
+def _results(connection: Connection, word: str) -> list[Result]:
+    """The results that a link, a model at a system and release, an id or a key may mean."""
+    if "/" in word or "#" in word:
+        address, _, anchor = word.partition("#")
+        page = address.partition("?")[0].removesuffix(".html").rstrip("/").removesuffix("/index")
+        return [
+            it
+            for it in results.read(connection, results.current())
+            if (it.run_id and f"/{page}".endswith(f"/{addresses.of_run(it.run_id)}"))
+            or anchor in (addresses.result_row(it), it.run_id and addresses.run_row(it))
+        ]
+    if word.count("@") >= 2:
+        model, system, release = word.split("@", 2)
+        ids = release_ids(connection, release)
+        scope = Scope(model=model, system=system, release_ids=ids)
+        return results.read(connection, within(connection, results.current(), scope))
+    return results.read(connection, results.referred_to(word))
+
+
+def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -> Original:
+    shown = side.shown
+    record = run_diff.record_of(connection, shown.run_id) if shown.run_id else None
+    made = case_of(shown, record, recipe.load([recipes])) if recipes.exists() else None
+    if record and not made and (text := _file(connection, record.run_id, "recipe.yaml")):
+        kept = folder / f"{record.recipe.name}.yaml"
+        kept.write_bytes(text)
+        made = case_of(shown, record, recipe.load([kept]))
+    facts = None
+    if record and shown.run_id:
+        facts = run_diff.of_stored(connection, shown.run_id)
+    elif made:
+        facts = run_diff.of_spec(made.spec, shown)
+    return Original(side, facts, record, made)
+
+
+def _document(connection: Connection, original: Original) -> dict[str, Any]:
+    """What belongs to the number. None: not known, or none there."""
+    it, made, record = original.side.shown, original.made, original.record
+    document = {
+        "result": it.result_id,
+        "work": _line(it).partition(": ")[2],
+        "case_key": it.case_key,
+        "run_id": it.run_id,
+        "figures": {name: figure for name in METRICS if (figure := it.figure(name)) is not None},
+        "recipe": made and str(made.file.path),
+        "case": made and made.spec.name,
+        "configuration": original.facts and original.facts.configuration,
+        "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
+        "container": it.container or (made and made.spec.container),
+        "container_digest": record and record.release.container_digest,
+        "versions": original.facts and original.facts.versions,
+        "environment": original.facts and original.facts.environment,
+        "source": {"path": it.source, "line": it.source_line, "sha256": it.source_sha256,
+                   "url": it.source_url},
+        "files": {row.name: row.sha256 for row in connection.execute(runs.files_of(it.run_id))}
+        if it.run_id else {},
+        "run_again": made and shlex.join(["perfdb", *original.command]),
+        "command": record and shlex.join(record.command),
+        "not_here": None,
+    }  # fmt: skip
+    if made and not record:
+        (case,) = _perfdb([*original.command, "--dry-run"])
+        document["command"] = shlex.join(case["command"]) or None
+        document["not_here"] = case["reason"] or None
+    return document
+
+
+def _file(connection: Connection, run_id: str, name: str) -> bytes | None:
+    """The bytes of a file of a run's directory; None where the store has none."""
+    for row in connection.execute(runs.files_of(run_id)):
+        if row.name == name:
+            return sources.content(connection, row.sha256)
+    return None
+
+
+def _perfdb(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """The cases that `perfdb run` reports: the runner knows no store, and the core no runner.
+
+    What it says on stderr is seen as it is said. Raises RunError where it reports nothing.
+    """
+    program = [sys.executable, "-P", "-c", "from perfdb.cli import main; main()"]
+    running = subprocess.Popen([*program, *arguments, "--json"], stdout=subprocess.PIPE)
+    try:
+        printed, _ = running.communicate()
+    except KeyboardInterrupt:
+        running.wait()  # the runner was interrupted too: it ends its workers and its record
+        raise
+    if not printed:
+        raise RunError(f"perfdb run ended with {running.returncode}")
+    cases: list[dict[str, Any]] = json.loads(printed)["cases"]
+    return cases
+
+
+def _runs(
+    original: Original, *, run_it: bool, against: Path | None, repeat: int, output: Path
+) -> tuple[list[RunDir], str]:
+    """The directories of the runs to judge, and why there are none."""
+    if against:
+        return [RunDir(against)], ""
+    output.mkdir(parents=True, exist_ok=True)
+    into = mkdtemp(prefix="reproduce-", dir=output)
+    cases = _perfdb([*original.command, "--output", into, "--repeat", str(repeat)])
+    reasons = dict.fromkeys(case["reason"] for case in cases if case["reason"])
+    return [RunDir(Path(case["run_dir"])) for case in cases if case["run_dir"]], ", ".join(reasons)
+
+
+def _judged(
+    original: Original, made: Sequence[RunDir], folder: Path, metric: str | None
+) -> Reproduction:
+    """The verdict on runs, by their figures in a store of their own."""
+    if original.facts is None:
+        return Reproduction((), {})
+    facts = run_diff.of_directory(made[0])
+    url = store_url(str(folder / "again.sqlite"))
+    ingest.ingest([it.path for it in made], url, ingest.Options())
+    with reading_current(url) as connection:
+        again = results.read(connection, results.current())
+    if not again:
+        raise RunError(f"{made[0].path} has no result: `perfdb ingest {made[0].path}` says why")
+    return judged((original.side, original.facts), (Side(tuple(again)), facts), metric)
