@@ -229,6 +229,7 @@ def dumped(value: object) -> str:
     """A value as a YAML document, its keys in their order."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
+    yaml.width = 10_000  # a command is copied as one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # its type is wrong
     written = StringIO()
     yaml.dump(value, written)

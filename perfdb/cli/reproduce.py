@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -23,7 +23,7 @@ from perfdb.compare.reproduce import LOSS, Answer, RecipeCase, Reproduction, cas
 from perfdb.compare.run_diff import RunFacts
 from perfdb.db import sources
 from perfdb.db.session import reading_current, store_url
-from perfdb.errors import Diagnostic, InputError, RunError
+from perfdb.errors import Diagnostic, InputError, RecipeError, RunError
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.queries import results, runs
@@ -34,6 +34,7 @@ from perfdb.rundir import RunDir
 from perfdb.site import addresses
 from perfdb.yamlfile import dumped
 
+DEFAULT = Path("recipes")
 MOST_LISTED = 20
 """How many results are listed where several are meant."""
 
@@ -61,7 +62,7 @@ class Original:
 
 @click.command()
 @click.argument("result")
-@click.option("--recipes", "recipes_", default="recipes", show_default=True, metavar="PATH",
+@click.option("--recipes", "recipes_", default=DEFAULT, show_default=True, metavar="PATH",
               type=click.Path(path_type=Path), help="Where the recipes are.")  # fmt: skip
 @click.option("--run", "run_it", is_flag=True, help="Run it again, and say whether it agrees.")
 @click.option("--against", metavar="RUN", help="Say whether a run agrees: its directory.",
@@ -156,11 +157,13 @@ def _results(connection: Connection, word: str) -> list[Result]:
 def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -> Original:
     shown = side.shown
     record = run_diff.record_of(connection, shown.run_id) if shown.run_id else None
-    made = case_of(shown, record, recipe.load([recipes])) if recipes.exists() else None
+    is_there = recipes.exists() or recipes != DEFAULT
+    made = case_of(shown, record, recipe.load([recipes])) if is_there else None
     if record and not made and (text := _file(connection, record.run_id, "recipe.yaml")):
         kept = folder / f"{record.recipe.name}.yaml"
         kept.write_bytes(text)
-        made = case_of(shown, record, recipe.load([kept]))
+        with suppress(RecipeError):  # of another version of perfdb
+            made = case_of(shown, record, recipe.load([kept]))
     facts = None
     if record and shown.run_id:
         facts = run_diff.of_stored(connection, shown.run_id)
@@ -195,8 +198,9 @@ def _document(connection: Connection, original: Original) -> dict[str, Any]:
         "not_here": None,
     }  # fmt: skip
     if made and not record:
-        (case,) = _perfdb([*original.command, "--dry-run"])
+        (case,) = _perfdb([*original.command, "--output", "runs/reproduce", "--dry-run"])
         document["command"] = shlex.join(case["command"]) or None
+        document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
     return document
 
@@ -212,17 +216,20 @@ def _file(connection: Connection, run_id: str, name: str) -> bytes | None:
 def _perfdb(arguments: Sequence[str]) -> list[dict[str, Any]]:
     """The cases that `perfdb run` reports: the runner knows no store, and the core no runner.
 
-    What it says on stderr is seen as it is said. Raises RunError where it reports nothing.
+    What it says of runs on stderr is seen as it is said. Raises RunError where it reports nothing.
     """
     program = [sys.executable, "-P", "-c", "from perfdb.cli import main; main()"]
-    running = subprocess.Popen([*program, *arguments, "--json"], stdout=subprocess.PIPE)
+    error = subprocess.PIPE if "--dry-run" in arguments else None
+    command = [*program, *arguments, "--json"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=error)
     try:
-        printed, _ = running.communicate()
+        printed, said = running.communicate()
     except KeyboardInterrupt:
         running.wait()  # the runner was interrupted too: it ends its workers and its record
         raise
     if not printed:
-        raise RunError(f"perfdb run ended with {running.returncode}")
+        why = f": {said.decode(errors='replace').strip()}" if said else ""
+        raise RunError(f"perfdb run ended with {running.returncode}{why}")
     cases: list[dict[str, Any]] = json.loads(printed)["cases"]
     return cases
 
