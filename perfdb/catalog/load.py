@@ -49,8 +49,12 @@ def load(
     paths: Iterable[Path],
     kind: type[Entry],
     check: Callable[[Loaded[Entry]], Iterable[Diagnostic]],
+    own: Iterable[Document] = (),
 ) -> dict[str, Entry]:
-    """The entries of files, by name; a file has one entry or a list. Raises CatalogError."""
+    """The entries of files, by name; a file has one entry or a list. Raises CatalogError.
+
+    `own`: entries of the user, who may repeat one of the files as it is, and change none.
+    """
     loaded: list[tuple[Entry, Document]] = []
     problems: list[Diagnostic] = []
     for path in paths:
@@ -66,6 +70,12 @@ def load(
                 problems += read
             else:
                 loaded.append((read, document))
+    for document in own:
+        read = yamlfile.validate(document, kind)
+        if isinstance(read, list):
+            problems += read
+        elif read not in (entry for entry, _ in loaded):
+            loaded.append((read, document))
     problems += check(loaded)
     if problems:
         raise CatalogError(sorted(problems, key=lambda problem: (problem.where, problem.line or 0)))
@@ -103,10 +113,11 @@ def check_precisions(loaded: Loaded[Precision]) -> Iterator[Diagnostic]:
 
 
 def check_models(loaded: Loaded[Model]) -> Iterator[Diagnostic]:
-    """No two models share a name, and each file has the name of its model."""
+    """No two models share a name, and each YAML file has the name of its model."""
     yield from _once(loaded, spellings, sized)
     for entry, document in loaded:
-        if Path(document.where).stem != entry.name:
+        file = Path(document.where)
+        if file.suffix == ".yaml" and file.stem != entry.name:
             message = f"{entry.name!r} is not the name of the file"
             yield document.problem(("name",), message, f"call the file {entry.name}.yaml")
 

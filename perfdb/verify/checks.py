@@ -154,13 +154,16 @@ WITHHELD: Final = tuple(
 """The columns that are empty in a result whose figures are withheld."""
 
 
-def figures(connection: Connection, watch: Watch) -> Iterator[Fault]:
+def figures(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
     """Every measured current result follows from its stored steps."""
     for row in watch(connection.execute(result_queries.with_runs()).mappings().all()):
         [(run, its_steps)] = with_steps(connection, [row])
         where, result = f"run {run.run_id}", run.result
         made_by, now = result.formula_version, flops.FORMULA_VERSION
         older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
+        if reason := recomputing.lost(run):
+            yield PassedOver(where, f"{reason}: its TFLOP/s and MFU cannot be recomputed")
+            continue
         after = recomputing.recomputed(run, its_steps, Asked())
         for name, (kept, now_is) in recomputing.differences(result, after).items():
             message = f"{name} is {kept}, and {now_is} by its steps{older}"
