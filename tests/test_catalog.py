@@ -110,7 +110,7 @@ def test_an_unknown_model_is_answered_with_a_suggestion_and_an_unknown_system_wi
     with pytest.raises(CatalogError, match=r"did you mean llama3-8b\?"):
         catalog.model("llama3-8")
     for name in ("dgx-a900", "dgx-h20x", "dgx-h1000"):
-        with pytest.raises(CatalogError, match=r"known: cpu, .*; docs/how-to/add\.md"):
+        with pytest.raises(CatalogError, match=r"known: a10, cpu, .*; docs/how-to/add\.md"):
             catalog.system(name)
 
 

@@ -55,31 +55,40 @@ def load(
 
     `own`: entries of the user, who may repeat one of the files as it is, and change none.
     """
-    loaded: list[tuple[Entry, Document]] = []
     problems: list[Diagnostic] = []
-    for path in paths:
-        parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"))
-        if isinstance(parsed, yamlfile.Unreadable):
-            problems += parsed.problems
-            continue
-        items = parsed.content if isinstance(parsed.content, list) else None
-        documents = [parsed.item(*item) for item in enumerate(items)] if items else [parsed]
-        for document in documents:
-            read = yamlfile.validate(document, kind)
-            if isinstance(read, list):
-                problems += read
-            else:
-                loaded.append((read, document))
-    for document in own:
-        read = yamlfile.validate(document, kind)
-        if isinstance(read, list):
-            problems += read
-        elif read not in (entry for entry, _ in loaded):
-            loaded.append((read, document))
+    loaded = _valid(_documents(paths, problems), kind, problems)
+    known = [entry for entry, _ in loaded]
+    loaded += [one for one in _valid(own, kind, problems) if one[0] not in known]
     problems += check(loaded)
     if problems:
         raise CatalogError(sorted(problems, key=lambda problem: (problem.where, problem.line or 0)))
     return {entry.name: entry for entry, _ in loaded}
+
+
+def _documents(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Document]:
+    """Each entry of YAML files; what makes a file unreadable is added to the problems."""
+    for path in paths:
+        parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"))
+        if isinstance(parsed, yamlfile.Unreadable):
+            problems += parsed.problems
+        elif isinstance(parsed.content, list) and parsed.content:
+            yield from (parsed.item(*item) for item in enumerate(parsed.content))
+        else:
+            yield parsed
+
+
+def _valid(
+    documents: Iterable[Document], kind: type[Entry], problems: list[Diagnostic]
+) -> list[tuple[Entry, Document]]:
+    """The entries that are as they must be; what is wrong with others is added to the problems."""
+    found = []
+    for document in documents:
+        read = yamlfile.validate(document, kind)
+        if isinstance(read, list):
+            problems += read
+        else:
+            found.append((read, document))
+    return found
 
 
 # What must hold between the entries of a file, beyond the fields of each.

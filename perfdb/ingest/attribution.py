@@ -152,6 +152,10 @@ def attribute(
         return replace(found, missing=case, reason=", ".join(reasons))
     remarks = [*other_runs, *_doubts(where, [own, *(one for _, one in used)], options)]
     remarks += _unused(where, stated)
+    if options.settings.peak_tflops:
+        message = f"{SET} peak_tflops is of pages only; it is not taken"
+        remedy = "define a system with its peaks in perfdb.toml"
+        remarks.append(Diagnostic(where, message, remedy=remedy))
     if options.format is None and not any(one.known.get("framework") for one in stated[:-1]):
         message = f"nothing says its framework: {log.likely_framework} is taken"
         remarks.append(Diagnostic(where, message, remedy=_LIKELY))
@@ -250,6 +254,7 @@ def _case(stated: Sequence[Claims]) -> Case | tuple[str, ...]:
         return (*missing, RELEASE) if merged.get(RELEASE) is None else missing
     fields = {name: value for name, value in merged.items() if value is not None}
     fields.pop(RELEASE, None)
+    fields.pop("peak_tflops", None)  # of pages
     recipes = (str(one.fields.get("precision")) for one in stated)
     if fields.get("precision") == FP8 and "precision" not in stated[0].known:
         fields["precision"] = next((it for it in recipes if it.startswith(f"{FP8}_")), FP8)

@@ -279,7 +279,15 @@ def _differing_steps(
     yield from (f"step {number}: is not in the store" for number in sorted(by_files))
 
 
-COMPARED: Final = (*FIGURES, *Method.model_fields, "raw", "printed", "extras", "notes")
+COMPARED: Final = (
+    *FIGURES,
+    *Method.model_fields,
+    "peak_tflops",
+    "raw",
+    "printed",
+    "extras",
+    "notes",
+)
 """The columns that follow from the bytes of a page or file."""
 
 ByLine = Mapping[int | None, Sequence[Mapping[str, object]]]
@@ -312,7 +320,8 @@ def _difference(row: RowMapping, content: bytes) -> str | None:
     kept, line = {name: row[name] for name in COMPARED}, row["source_line"]
     if row["parser"] == PAGE:
         names = ("framework", "release", "container", "system", "precision")
-        context = PageContext(*(row[name] for name in names))  # what the page does not state
+        # What the page does not state.
+        context = PageContext(**{name: row[name] for name in (*names, "peak_tflops")})
         read = _by_page(row["path"], content, context).get(line, ())
         if kept not in read:  # the page may not state all of the case: --set did
             case = {name: row[name] for name in ("model", "task", *columns.GIVEN)}
@@ -344,6 +353,13 @@ def _by_file(parser: str, where: str, content: bytes) -> ByLine:
     found: dict[int | None, list[Mapping[str, object]]] = {}
     for log in formats.FORMATS[parser].parse(where, [content]):
         stated = dict(measure.printed_figures(log)) | dict(Method(window=log.window))
-        others = {"raw": {}, "printed": {}, "notes": (), "extras": log.extras}
+        mfu_of = log.peak_tflops if stated["mfu"] else None
+        others = {
+            "peak_tflops": mfu_of,
+            "raw": {},
+            "printed": {},
+            "notes": (),
+            "extras": log.extras,
+        }
         found.setdefault(log.emitted_line, []).append(stated | others)
     return found
