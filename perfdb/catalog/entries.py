@@ -61,7 +61,14 @@ class System(Named):
     def _fits_together(self) -> Self:
         needed = ("detect", "peaks")
         missing = [name for name in needed if not getattr(self, name)]
-        others = (*needed, "gpus_per_node", "nvlink_domain", "memory_gb", "gpu_memory_mib")
+        others = (
+            "detect",
+            "gpus_per_node",
+            "peaks",
+            "nvlink_domain",
+            "memory_gb",
+            "gpu_memory_mib",
+        )
         strange = [name for name in others if getattr(self, name)]
         node, domain = self.gpus_per_node or 1, self.nvlink_domain or 1
         mib, memory_gb = self.gpu_memory_mib, self.memory_gb
