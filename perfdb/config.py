@@ -75,7 +75,7 @@ def _document(file: Path | None) -> Document | None:
         raise ConfigError(
             Diagnostic(str(file), message, line=int(at[1]) if at else None)
         ) from error
-    document = Document(str(file), content, dict(_lines(text)))
+    document = Document(str(file), content, _lines(text))
     if unknown := [name for name in content if name not in TABLES]:
         raise ConfigError(
             document.problem((name,), "no such table", suggestion(name, TABLES)) for name in unknown
@@ -83,15 +83,18 @@ def _document(file: Path | None) -> Document | None:
     return document
 
 
-def _lines(text: str) -> Iterator[tuple[Place, int]]:
+def _lines(text: str) -> Mapping[Place, int]:
     """The line of each table and key, as far as they are written on lines of their own."""
+    found: dict[Place, int] = {}
     table: Place = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.fullmatch(line):
             table = _parts(header[1])
-            yield table, number
+            found.setdefault(table[:1], number)
+            found[table] = number
         elif key := _KEY.match(line):
-            yield (*table, *_parts(key[1])), number
+            found[(*table, *_parts(key[1]))] = number
+    return found
 
 
 def _parts(key: str) -> Place:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping
 
-from perfdb import aggregation, flops, formats, measure
+from perfdb import aggregation, catalog, flops, formats, measure
 from perfdb.db import tables
 from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
@@ -309,7 +309,10 @@ def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOv
             yield PassedOver(first["path"], f"{counted(len(some), 'result')}: {reason}")
             continue
         for row in some:
-            if problem := _difference(row, content):
+            if row["system"] not in catalog.systems():
+                why = f"its system {row['system']!r} is not in the catalogue any more"
+                yield PassedOver(f"{row['path']}:{row['source_line']}", why)
+            elif problem := _difference(row, content):
                 line = row["source_line"]
                 where = f"{row['path']}:{line}" if line else row["path"]
                 yield Fault(where, f"result {row['key']}: {problem}")
