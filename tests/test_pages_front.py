@@ -159,6 +159,7 @@ PEAKS = """\
 SENTENCE = (
     "The peak theoretical throughput for H100 FP8 is 1979 TFLOPS and for GB200 BF16 is 2.45 PFLOPS."
 )
+OTHER_GPU = "- MFU calculated using peak TFLOPs for the system (989 for BF16 H100)."
 IN_FRONT = "---\nperfdb:\n  peak_tflops: {GB200 NVL72: {bf16: 2450, fp8: 4900}}\n---\n"
 
 
@@ -166,8 +167,7 @@ IN_FRONT = "---\nperfdb:\n  peak_tflops: {GB200 NVL72: {bf16: 2450, fp8: 4900}}\
     ("text", "option", "peaks"),
     [
         (PEAKS.format(prose=SENTENCE), None, [2450, None, 1979]),
-        (PEAKS.format(prose="- MFU calculated using peak TFLOPs for the system (989 for BF16 H100)."),
-         None, [None, None, None]),
+        (PEAKS.format(prose=OTHER_GPU), None, [None, None, None]),
         (IN_FRONT + PEAKS.format(prose=SENTENCE.replace("2.45 PFLOPS", "49 TFLOPS")), None,
          [2450, None, 1979]),
         (PEAKS.format(prose=SENTENCE), 1000.0, [2450, None, 1979]),
