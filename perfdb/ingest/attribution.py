@@ -151,11 +151,7 @@ def attribute(
             reasons.append("the launcher ran a proxy or changed the model")
         return replace(found, missing=case, reason=", ".join(reasons))
     remarks = [*other_runs, *_doubts(where, [own, *(one for _, one in used)], options)]
-    remarks += _unused(where, stated)
-    if options.settings.peak_tflops:
-        message = f"{SET} peak_tflops is of pages only; it is not taken"
-        remedy = "define a system with its peaks in perfdb.toml"
-        remarks.append(Diagnostic(where, message, remedy=remedy))
+    remarks += [*_unused(where, stated), *_of_pages(where, options)]
     if options.format is None and not any(one.known.get("framework") for one in stated[:-1]):
         message = f"nothing says its framework: {log.likely_framework} is taken"
         remarks.append(Diagnostic(where, message, remedy=_LIKELY))
@@ -341,6 +337,13 @@ def _unused(where: str, stated: Iterable[Claims]) -> Iterator[Diagnostic]:
             else:
                 message = f"{one.source} says {name} {value}; {by} says {name} {kept}, which holds"
             yield Diagnostic(where, message.removeprefix(f"{_THE_LOG} "), remedy=remedy)
+
+
+def _of_pages(where: str, options: Checked) -> Iterator[Diagnostic]:
+    """What --set states that only a page takes."""
+    if options.settings.peak_tflops:
+        message = f"{SET} peak_tflops is of pages only; it is not taken"
+        yield Diagnostic(where, message, remedy="define a system with its peaks in perfdb.toml")
 
 
 def _is_same(name: str, one: object, other: object) -> bool:
