@@ -4,8 +4,8 @@
 it. Those of a block of training have its throughput in samples/s, its memory and the mean time of
 its steps by the wall clock, with all that happens between steps; `step` is the samples at its
 start. The figure is the mean over the steps if there are any, else over the blocks, weighted by
-their samples; a log with neither has its time to train alone. Source: mlcommons/logging, and the callbacks of NVIDIA's mlperf_common and of its
-submissions. The parser of mlperf_logging 4.1.68 reads the same events, which a test proves; it is
+their samples; a log with neither has its time to train alone.
+Source: mlcommons/logging, and the callbacks of NVIDIA's mlperf_common and of its submissions. The parser of mlperf_logging 4.1.68 reads the same events, which a test proves; it is
 not used, because it ends with a KeyError at an event without a key, loses the first of two events
 on a line, does not say which line of the file it read, and needs SciPy.
 """
@@ -237,7 +237,7 @@ def _ending(stop: Event | None, mean: _Mean, time_to_train: float | None) -> End
     if stop and status != "success":
         return Ending(Outcome.FAILED, f"run_stop: status is {status!r}")
     if not mean.number and time_to_train is None:
-        message = "the log holds neither a 'train_step_time' nor a time to train"
+        message = "the log holds no 'train_step_time' and no time to train"
         return Ending(Outcome.NO_DATA, message)
     return Ending(Outcome.FINISHED) if stop else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
 

@@ -169,6 +169,9 @@ def _without_steps(source: Source, head: bytes, tail: bytes, start: str | None) 
         name = source.path.name
         convert = f"convert it: iconv -f UTF-16 -t UTF-8 {name} > utf8-{name}"
         return _odd(source, "the file is in UTF-16, not in UTF-8", convert)
+    if start is None and (program := outcome.other_program(head + tail)):
+        remedy = "write its figures into a table of a page, and ingest that"
+        return _odd(source, f"a log of {program}, which is not read", remedy)
     if not (end := outcome.died(tail, start)):
         return Recognition()
     message = f"holds no step, names no program that is known, and ends in an error: {end.error}"

@@ -83,8 +83,8 @@ def representative() -> Rows:
     """One result for each case, release and origin: the one that tables print.
 
     Of several finished runs it is the one with the median step time (of an even number, the faster
-    of the middle two), so that the figure belongs to a run. If none finished, it has no figures. One
-    of a run that did not finish and has figures is in no table.
+    of the middle two), so that the figure belongs to a run. If none finished, it has no figures.
+    Figures of a run that did not finish are in no table.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
     rank = case((_COUNTS, 0), (results.c.withheld.is_not(None), 1), else_=2)
