@@ -64,6 +64,12 @@ STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "
     help="A field of the case, such as num_gpus=8, or the release, of logs and of pages that "
     "leave it open; may be repeated.",
 )
+@click.option(
+    "--attribution",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A YAML file of what --set would state of each file: PATH, GLOB or PATH#ITEM with fields.",
+)
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
 @options.window_option("of a log by its format, of a run its measured steps")
 @click.option(
@@ -97,7 +103,11 @@ def ingest(
         )
     places, db = paths or [DEFAULT_PATH], words.pop("db")
     of_logs = ingestion.LogOptions(
-        settings, words.pop("format"), words.pop("window"), archive_limit
+        settings,
+        words.pop("format"),
+        words.pop("window"),
+        archive_limit,
+        words.pop("attribution"),
     )
     chosen = ingestion.Options(_page_context(words), _watched, of_logs)
     if note := unknown_model(chosen):

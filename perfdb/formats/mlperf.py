@@ -5,9 +5,10 @@ it. Those of a block of training have its throughput in samples/s, its memory an
 its steps by the wall clock, with all that happens between steps; `step` is the samples at its
 start. The figure is the mean over the steps if there are any, else over the blocks, weighted by
 their samples; a log with neither has its time to train alone.
-Source: mlcommons/logging, and the callbacks of NVIDIA's mlperf_common and of its submissions. The parser of mlperf_logging 4.1.68 reads the same events, which a test proves; it is
-not used, because it ends with a KeyError at an event without a key, loses the first of two events
-on a line, does not say which line of the file it read, and needs SciPy.
+Source: mlcommons/logging, and the callbacks of NVIDIA's mlperf_common and of its submissions. The
+parser of mlperf_logging 4.1.68 reads the same events, which a test proves; it is not used, because
+it ends with a KeyError at an event without a key, loses the first of two events on a line, does not
+say which line of the file it read, and needs SciPy.
 """
 
 import hashlib

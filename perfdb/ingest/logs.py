@@ -92,7 +92,7 @@ def read_source(source: Source, options: Checked) -> Iterator[Read | RunFound]:
         yield rejected(printable(where), fault, "give it another name")
         return
     try:
-        yield from _read(source, options if source.place.archive else options.fresh())
+        yield from _read(source, options if source.place.archive else options.of_file(source.path))
     except OSError as error:
         yield rejected(where, error.strerror or str(error))
     except ArchiveError as error:
