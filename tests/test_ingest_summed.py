@@ -22,6 +22,8 @@ from perfdb.verify import verify
 from tests.logs import CARD, SUMMARY, write
 from tests.trees import counted, rows_in_words
 
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+
 SUMMED = Options(
     PageContext(release="0.6.0"),
     logs=LogOptions(("model=llama3-8b", "system=dgx-h100", "task=pretrain")),

@@ -32,8 +32,8 @@ class LogOptions:
     settings: tuple[str, ...] = ()
     format: str | None = None
     window: str | None = None
-    archive_limit_gib: int | None = None
     attribution: str | None = None
+    archive_limit_gib: int | None = None
 
 
 @dataclass(frozen=True)
