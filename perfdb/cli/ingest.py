@@ -102,8 +102,8 @@ def ingest(
             Diagnostic("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy)
         )
     places, db = paths or [DEFAULT_PATH], words.pop("db")
-    of_words = (words.pop(name) for name in ("format", "window", "attribution"))
-    of_logs = ingestion.LogOptions(settings, *of_words, archive_limit_gib=archive_limit)
+    log_format, window, attribution = map(words.pop, ("format", "window", "attribution"))
+    of_logs = ingestion.LogOptions(settings, log_format, window, attribution, archive_limit)
     chosen = ingestion.Options(_page_context(words), _watched, of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
