@@ -98,7 +98,7 @@ def _report(connection: Connection, question: Rows, asked: Asked) -> RecomputeRe
         after = figures.recomputed(stored, steps, asked)
         if reason := figures.lost(stored):
             left.append(Recomputed(stored, after, {}, reason, "put it into perfdb.toml again"))
-        elif asked.window and stored.finished and after.withheld is not None:
+        elif asked.window and stored.outcome and after.withheld is not None:
             left.append(Recomputed(stored, after, {}, note_text(after.withheld)))
         elif changes := figures.differences(stored.result, after):
             changed.append(Recomputed(stored, after, changes))
