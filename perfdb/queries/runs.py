@@ -18,7 +18,6 @@ from perfdb.db.tables import (
 )
 from perfdb.queries import Rows
 
-
 PARTITIONS: Final[Mapping[str, ColumnElement[Any]]] = {
     "framework": cases.c.framework,
     "release": releases.c.version.label("release"),
