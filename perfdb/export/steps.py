@@ -5,7 +5,7 @@ read the names of folders as columns. Memory holds `AT_ONCE` steps, however many
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -44,12 +44,12 @@ def write(connection: Connection, folder: Path, by: Sequence[str]) -> None:
         raise InputError(Diagnostic(str(folder), error.strerror or str(error))) from error
 
 
-def _write_part(connection: Connection, folder: Path, values: dict[str, str | None]) -> None:
+def _write_part(connection: Connection, folder: Path, values: Mapping[str, object]) -> None:
     """Write the steps of a partition to a file in its folder; none where it has no step."""
     question = runs.all_steps()
     for name, value in values.items():
         question = question.where(runs.PARTITIONS[name].is_not_distinct_from(value))
-        folder /= f"{name}={UNKNOWN if value is None else quote(value, safe='')}"
+        folder /= f"{name}={UNKNOWN if value is None else quote(str(value), safe='')}"
     known = [it for it in question.selected_columns if it.name not in values]
     columns = [Column(it.name, it.type.python_type) for it in known]
     _write_file(connection, question.with_only_columns(*known), folder, columns)
