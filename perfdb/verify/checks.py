@@ -280,14 +280,8 @@ def _differing_steps(
 
 
 COMPARED: Final = (
-    *FIGURES,
-    *Method.model_fields,
-    "peak_tflops",
-    "raw",
-    "printed",
-    "extras",
-    "notes",
-)
+    *FIGURES, *Method.model_fields, "peak_tflops", "raw", "printed", "extras", "notes",
+)  # fmt: skip
 """The columns that follow from the bytes of a page or file."""
 
 ByLine = Mapping[int | None, Sequence[Mapping[str, object]]]
@@ -356,13 +350,7 @@ def _by_file(parser: str, where: str, content: bytes) -> ByLine:
     found: dict[int | None, list[Mapping[str, object]]] = {}
     for log in formats.FORMATS[parser].parse(where, [content]):
         stated = dict(measure.printed_figures(log)) | dict(Method(window=log.window))
-        mfu_of = log.peak_tflops if stated["mfu"] else None
-        others = {
-            "peak_tflops": mfu_of,
-            "raw": {},
-            "printed": {},
-            "notes": (),
-            "extras": log.extras,
-        }
+        stated["peak_tflops"] = log.peak_tflops if stated["mfu"] else None
+        others = {"raw": {}, "printed": {}, "notes": (), "extras": log.extras}
         found.setdefault(log.emitted_line, []).append(stated | others)
     return found
