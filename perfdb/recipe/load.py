@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb import catalog, yamlfile
 from perfdb.errors import Diagnostic, RecipeError, suggestion
 from perfdb.hardware import readable
-from perfdb.recipe.check import faults
-from perfdb.recipe.expand import RunSpec, drafts, num_cases, point, stated_twice
+from perfdb.recipe.check import Violation, faults
+from perfdb.recipe.expand import Draft, RunSpec, drafts, num_cases, point, stated_twice
 from perfdb.recipe.model import FRAMEWORKS, CaseSettings, Recipe
 from perfdb.run_record import RecipeRef
 from perfdb.yamlfile import Document, Place
@@ -101,14 +101,19 @@ def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
         made = drafts(recipe, document)
         problems += stated_twice(recipe, document)
         problems += [
-            document.problem(draft.place(one.field), one.message, one.remedy).of(one.field)
-            for draft in made
-            for one in faults(draft.settings)
+            _violation(document, draft, one) for draft in made for one in faults(draft.settings)
         ]
         if not problems:
             points = [point(draft, system) for draft in made for system in draft.settings.systems]
             return RecipeFile(path, text, recipe, tuple(points))
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
+
+
+def _violation(document: Document, draft: Draft, broken: Violation) -> Diagnostic:
+    """A broken rule at the field that breaks it, or at the line of the text that it holds."""
+    field = broken.field
+    found = document.problem(draft.place(field), broken.message, broken.remedy).of(field)
+    return replace(found, line=(found.line or 0) + broken.line) if broken.line else found
 
 
 def _in_parts(document: Document) -> Iterator[Diagnostic]:
