@@ -137,10 +137,10 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
     if summary is None:
         return record
     known: dict[str, object] = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
-    packages: dict[str, str | None] = dict(record.environment.packages) | {
-        name: summary.versions[name] for name in environment.PACKAGES if name in summary.versions
+    versions = {**record.environment.packages, **summary.versions}
+    known["packages"] = {
+        name: versions[name] for name in environment.PACKAGES if versions.get(name)
     }
-    known["packages"] = {name: version for name, version in packages.items() if version}
     known["python"] = summary.versions.get("python") or record.environment.python
     return record.model_copy(update={"environment": record.environment.model_copy(update=known)})
 

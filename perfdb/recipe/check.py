@@ -10,7 +10,6 @@ from math import inf, lcm
 from perfdb import catalog
 from perfdb.catalog import Model
 from perfdb.errors import suggestion
-from perfdb.recipe import automodel
 from perfdb.recipe.expand import data_parallel, global_batch_size
 from perfdb.recipe.model import OPTIONS, CaseSettings
 from perfdb.record import MOST, Scalar
@@ -25,8 +24,6 @@ class Violation:
     field: str
     message: str
     remedy: str
-    line: int = 0
-    """How far below the field it is."""
 
 
 @dataclass(frozen=True)
@@ -66,23 +63,7 @@ def faults(settings: CaseSettings) -> list[Violation]:
         data=data_parallel(settings),
         global_batch=global_batch_size(settings),
     )
-    broken = [Violation(*what) for rule in RULES for is_wrong, *what in rule(it) if is_wrong]
-    return [*broken, *_carried(settings)]
-
-
-def _carried(settings: CaseSettings) -> Iterable[Violation]:
-    """The configuration that a recipe carries is AutoModel's, and says what the recipe says."""
-    name, text = "framework_config", settings.framework_config
-    if text is None:
-        return
-    if settings.framework != automodel.FRAMEWORK:
-        yield Violation(name, f"{settings.framework} has none", f"remove {name}")
-    elif settings.options:
-        yield Violation("options", f"given beside {name}, which they would not change", "remove it")
-    else:
-        for one in automodel.differences(text, settings.model_dump()):
-            message = f"{one.field}: {one.message}" if one.field else one.message
-            yield Violation(name, message, one.remedy or f"see AutoModel's {name}", one.line or 0)
+    return [Violation(*what) for rule in RULES for is_wrong, *what in rule(it) if is_wrong]
 
 
 def _missing(settings: CaseSettings) -> Checks:

@@ -8,7 +8,8 @@ from pathlib import Path
 from perfdb import catalog, yamlfile
 from perfdb.errors import Diagnostic, RecipeError, suggestion
 from perfdb.hardware import readable
-from perfdb.recipe.check import Violation, faults
+from perfdb.recipe import automodel
+from perfdb.recipe.check import faults
 from perfdb.recipe.expand import Draft, RunSpec, drafts, num_cases, point, stated_twice
 from perfdb.recipe.model import FRAMEWORKS, CaseSettings, Recipe
 from perfdb.run_record import RecipeRef
@@ -74,20 +75,27 @@ def _files(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Path]:
                 yield file
 
 
+def read_text(path: Path) -> str | Diagnostic:
+    """The text of a file, or why there is none."""
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        return Diagnostic(str(path), f"cannot be read: {error.strerror or error}")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = f"cannot be read as UTF-8: {error.reason}"
+        return Diagnostic(str(path), message, line=line, remedy="save it as UTF-8")
+
+
 def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
     """The recipe of a file, or its problems by their line.
 
     Layouts are checked once every field and value is right: what a wrong one was meant to be is
     unknown.
     """
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        return [Diagnostic(str(path), f"cannot be read: {error}")]
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        message = f"cannot be read as UTF-8: {error.reason}"
-        return [Diagnostic(str(path), message, line=line, remedy="save it as UTF-8")]
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        return [text]
     document = yamlfile.parse(str(path), text)
     if isinstance(document, yamlfile.Unreadable):
         return list(document.problems)
@@ -101,7 +109,9 @@ def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
         made = drafts(recipe, document)
         problems += stated_twice(recipe, document)
         problems += [
-            _violation(document, draft, one) for draft in made for one in faults(draft.settings)
+            document.problem(draft.place(one.field), one.message, one.remedy).of(one.field)
+            for draft in made
+            for one in faults(draft.settings)
         ]
         if not problems:
             points = [point(draft, system) for draft in made for system in draft.settings.systems]
@@ -109,17 +119,29 @@ def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
 
 
-def _violation(document: Document, draft: Draft, broken: Violation) -> Diagnostic:
-    """A broken rule at the field that breaks it, or at the line of the text that it holds."""
-    field = broken.field
-    found = document.problem(draft.place(field), broken.message, broken.remedy).of(field)
-    return replace(found, line=(found.line or 0) + broken.line) if broken.line else found
+def _carried(document: Document, draft: Draft) -> Iterator[Diagnostic]:
+    """The configuration that a recipe carries is AutoModel's, and says what the recipe says."""
+    settings, name = draft.settings, "framework_config"
+    if settings.framework_config is None:
+        return
+    place = draft.place(name)
+    if settings.framework != automodel.FRAMEWORK:
+        fault = f"{settings.framework} takes none"
+        yield document.problem(place, fault, "remove it").of(name)
+    elif settings.options:
+        fault = f"would change nothing beside {name}"
+        yield document.problem(draft.place("options"), fault, "remove them").of("options")
+    else:
+        start = document.line(place) or 0
+        for one in automodel.differences(settings.framework_config, settings.model_dump()):
+            line = start + (one.line or 0)
+            yield replace(one, where=document.where, field=f"{name}.{one.field or ''}", line=line)
 
 
 def _in_parts(document: Document) -> Iterator[Diagnostic]:
     """Unknown names in a recipe; unknown fields and wrong values in its `cases` and `matrix`."""
     content = document.content if isinstance(document.content, Mapping) else {}
-    yield from _unknown_names(document, content, ())
+    yield from unknown_names(document, content, ())
     cases, matrix = content.get("cases"), content.get("matrix")
     for index, fields in enumerate(cases if isinstance(cases, list) else ()):
         if isinstance(fields, Mapping):
@@ -138,10 +160,10 @@ def _wrong_fields(
         name, *rest = (problem.field or "").split(".")
         inside = (*below, *rest) if name in CaseSettings.model_fields else ()
         yield document.problem((*above, name, *inside), problem.message, problem.remedy)
-    yield from _unknown_names(document, fields, above, below)
+    yield from unknown_names(document, fields, above, below)
 
 
-def _unknown_names(
+def unknown_names(
     document: Document, fields: Mapping[str, object], above: Place, below: Place = ()
 ) -> Iterator[Diagnostic]:
     """A problem for each name that the catalog lacks."""
