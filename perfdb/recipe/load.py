@@ -113,6 +113,7 @@ def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
             for draft in made
             for one in faults(draft.settings)
         ]
+        problems += [one for draft in made for one in _carried(document, draft)]
         if not problems:
             points = [point(draft, system) for draft in made for system in draft.settings.systems]
             return RecipeFile(path, text, recipe, tuple(points))
