@@ -7,6 +7,7 @@ EXTRAS ?= site,dashboard,mcore,postgres,parquet,dev
 INSTALLED := $(VENV)/.installed
 AUTOMODEL_VENV ?= .venv-automodel
 AUTOMODEL_INSTALLED := $(AUTOMODEL_VENV)/.installed
+RECIPES ?= recipes/
 SECONDS ?= 60
 TARGETS ?=
 
@@ -32,7 +33,6 @@ run-automodel: export PERFDB_AUTOMODEL_PYTHON = $(CURDIR)/$(AUTOMODEL_VENV)/bin/
 run-automodel: RECIPES = recipes/smoke-automodel
 run-automodel: $(AUTOMODEL_INSTALLED) run ## install NeMo AutoModel beside, and run, store and show its recipes
 
-run: RECIPES ?= recipes/
 run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	$(BIN)/perfdb run $(RECIPES) || [ $$? -eq 1 ]
 	$(BIN)/perfdb ingest runs data/published
