@@ -112,8 +112,8 @@ def test_the_smoke_recipes_train(perfdb: Shell, tmp_path: Path) -> None:
     assert (213_568 + 32_768, 32_768) == (
         tuned["num_parameters"], tuned["num_trainable_parameters"],
     )  # fmt: skip
-    # FSDP changes no loss: the data of the first step is that of one seed for each rank.
-    assert all(6.1 < run.read_steps()[0].loss < 6.5 for run in runs.values())  # type: ignore[operator]  # ln 512 = 6.24
+    # Labels are random words out of 512, and ln 512 is 6.24.
+    assert all(6 < (run.read_steps()[0].loss or 0) < 7 for run in runs.values())
 
 
 def _agrees_with_automodel(run: RunDir, record: RunRecord) -> None:
