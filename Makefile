@@ -9,6 +9,7 @@ AUTOMODEL_VENV ?= .venv-automodel
 AUTOMODEL_INSTALLED := $(AUTOMODEL_VENV)/.installed
 RECIPES ?= recipes/
 SECONDS ?= 60
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TARGETS ?=
 
 .DEFAULT_GOAL := help
@@ -43,8 +44,9 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "site      $(CURDIR)/docs/_build/html/index.html"
 	@echo "dashboard make dashboard"
 
+# One worker more than there are cores: tests of processes and of browsers often wait.
 test: $(INSTALLED) ## install and run the whole test suite
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 docs: $(INSTALLED) ## build the site from the store into docs/_build/html
 	$(BIN)/python -m sphinx -nWq -b html -d docs/_build/doctrees docs docs/_build/html

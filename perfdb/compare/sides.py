@@ -19,8 +19,8 @@ FAULTS = (
 
 
 def usable(result: Result, metric: str) -> float | None:
-    """The value of a metric; None where it is unknown, withheld, or cannot be a rate."""
-    value = None if result.withheld else result.figure(metric)
+    """The value of a metric; None where it is unknown, does not count, or cannot be a rate."""
+    value = result.figure(metric) if result.counts else None
     return value if value is not None and isfinite(value) and value > 0 else None
 
 
@@ -107,8 +107,8 @@ class Side:
 
     @property
     def finished(self) -> tuple[Result, ...]:
-        """The results that have figures."""
-        return tuple(result for result in self.results if result.withheld is None)
+        """The results that have figures which count."""
+        return tuple(result for result in self.results if result.counts)
 
     @property
     def failed(self) -> tuple[Result, ...]:
