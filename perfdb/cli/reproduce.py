@@ -159,7 +159,11 @@ def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -
     record = run_diff.record_of(connection, shown.run_id) if shown.run_id else None
     is_there = recipes.exists() or recipes != DEFAULT
     made = case_of(shown, record, recipe.load([recipes])) if is_there else None
-    if record and not made and (text := _file(connection, record.run_id, "recipe.yaml")):
+    if (
+        record
+        and not made
+        and (text := _file(connection, record.run_id, RunDir(Path()).recipe.name))
+    ):
         kept = folder / f"{record.recipe.name}.yaml"
         kept.write_bytes(text)
         with suppress(RecipeError):  # of another version of perfdb
