@@ -35,7 +35,7 @@ test: $(INSTALLED) ## install and run the whole test suite
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
 
 docs: $(INSTALLED) ## build the site from the store into docs/_build/html
-	$(BIN)/python -m sphinx -nWq -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m perfdb.site -nWq docs docs/_build
 
 dashboard: $(INSTALLED) ## open the dashboard on the store
 	$(BIN)/perfdb dashboard
