@@ -58,9 +58,7 @@ def load(
         if isinstance(parsed, yamlfile.Unreadable):
             problems += parsed.problems
             continue
-        items = parsed.content if isinstance(parsed.content, list) else None
-        documents = [parsed.item(*item) for item in enumerate(items)] if items else [parsed]
-        for document in documents:
+        for document in [*parsed.items()] or [parsed]:
             read = yamlfile.validate(document, kind)
             if isinstance(read, list):
                 problems += read

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from types import ModuleType
 from typing import Final
 
@@ -107,6 +108,7 @@ def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic,
     return (*found, *_once(_unread(where, page, rejected=True))) if named else found
 
 
+@lru_cache(maxsize=1)  # it is first asked whether a text is a page
 def _page(text: str) -> ParsedPage:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")
