@@ -22,6 +22,8 @@ UNKNOWN: Final = (
 
 MOST_PAGE_BYTES: Final = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
+MOST_MARKS: Final = 1 << 18
+"""The newlines, cells, tags and brackets of a page, of which 20,000 take a second to read."""
 
 _OURS: Final = re.compile(
     r"^# Made by (?:perfdb\.site from the store|`perfdb publish`); what is changed here is lost\.$"
@@ -36,8 +38,8 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
     from perfdb.pages import reader  # noqa: PLC0415  a log needs no parser of pages: 0.4 s
 
     where, content = source.where, _content(source, options)
-    if content is None:
-        return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
+    if isinstance(content, str):
+        return _unknown(source, content)
     try:
         text = reader.decoded_page(content)
     except UnicodeDecodeError as error:
@@ -99,13 +101,16 @@ def _context(options: Checked) -> PageContext:
     )
 
 
-def _content(source: Source, options: Checked) -> bytes | None:
-    """The bytes of a file; None if they are too many for a page."""
+def _content(source: Source, options: Checked) -> bytes | str:
+    """The bytes of a file, or why they are too many for a page."""
     content = bytearray()
     for chunk in chunks(source.path, options.budget):
         content += chunk
         if len(content) > MOST_PAGE_BYTES:
-            return None
+            return f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is"
+    if (marks := sum(map(content.count, b"\n|<["))) > MOST_MARKS:
+        message = f"{marks:,} lines, cells, tags and brackets, more than {MOST_MARKS:,}"
+        return f"{message}, which no page has"
     return bytes(content)
 
 

@@ -1,7 +1,7 @@
-"""Kills perfdb at random moments: `python -m tests.fuzz.kills --ingests 100 --runs 20 --builds 20`.
+"""Kills perfdb at random moments: `python -m tests.fuzz.kills --ingests 100 --runs 20`.
 
-On SQLite and on PostgreSQL. After each kill the store must prove itself and the site be a whole one;
-at the end the next command completes what was cut off, and nothing is lost or there twice.
+On SQLite and on PostgreSQL. After each kill the store must prove itself, and the site be a whole
+one; the next command completes what was cut off, and nothing is lost or there twice.
 """
 
 import argparse
