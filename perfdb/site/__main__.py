@@ -60,7 +60,11 @@ def _remove(*folders: Path) -> None:
 
 def _move(root: Path, new: Path, last: Path) -> None:
     """Put what was made into its place."""
-    ages = files.ages(new / "html", (new / "html").rglob("*"))
+    html, made = root / "html", new / "html"
+    known = files.read_note(root / _NOTE)
+    others = files.ages(html, html.rglob("*")).keys() - known.keys() if known else set()
+    ages = files.ages(made, made.rglob("*"))
+    ages = {name: age for name, age in ages.items() if name not in others}
     last.mkdir()
     for name in _KEPT:
         if (root / name).exists():

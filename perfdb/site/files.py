@@ -4,7 +4,6 @@ Nothing is written that has the same content already, so that Sphinx redoes only
 This module loads nothing of the store: a build with nothing to do needs no more than it.
 """
 
-import filecmp
 import hashlib
 import json
 import os
@@ -159,7 +158,7 @@ def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
     wanted |= set(made.glob(f"{EVERYTHING}.*"))
     copies = {site / path.relative_to(made): path for path in wanted}
     for copy, path in copies.items():
-        if not copy.is_file() or not filecmp.cmp(path, copy):
+        if not copy.is_file() or copy.read_bytes() != path.read_bytes():
             replace(copy, path.read_bytes())
             shutil.copystat(path, copy)  # of the same age, by which the next build knows it
     for path in [*made.rglob("*.*"), *site.rglob("*.*")]:

@@ -151,7 +151,7 @@ def builds(url: URL, folder: Path, kills: int) -> Count:
         whole.append(digest(folder / title / "html"))
     for number in range(kills):
         (docs / "index.md").write_text(index.format("ab"[number % 2]))
-        found["killed"] += killed([*command, "site"], folder, random.uniform(0, 1.3 * seconds))
+        found["killed"] += killed([*command, "site"], folder, random.uniform(0, 0.8 * seconds))
         if (folder / "site" / "html").exists():
             found[f"site {'ab'[whole.index(digest(folder / 'site' / 'html'))]} is whole"] += 1
     (docs / "index.md").write_text(index.format("a"))
