@@ -3,13 +3,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= site,dashboard,mcore,postgres,parquet,dev
+EXTRAS ?= site,dashboard,mcore,postgres,parquet,duckdb,dev
+COMMA := ,
 INSTALLED := $(VENV)/.installed
 SECONDS ?= 60
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TARGETS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check docs dashboard bench fuzz lint format clean
+.PHONY: help install run test check docs dashboard bench fuzz lint format lock advisories clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -31,8 +33,9 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "site      $(CURDIR)/docs/_build/html/index.html"
 	@echo "dashboard make dashboard"
 
+# One worker more than there are cores: tests of processes and of browsers often wait.
 test: $(INSTALLED) ## install and run the whole test suite
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 docs: $(INSTALLED) ## build the site from the store into docs/_build/html
 	$(BIN)/python -m perfdb.site -nWq docs docs/_build
@@ -60,6 +63,17 @@ format: $(INSTALLED) ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix
 
 check: lint docs test ## all that continuous integration runs
+
+lock: $(INSTALLED) ## pin what is installed here, with PyPI's hashes, into requirements.lock
+	test -x $(VENV)/uv/bin/uv || ($(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install -q uv)
+	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /^(pip|setuptools)==/d' > $(VENV)/tested.txt
+	$(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+		--no-config --default-index https://pypi.org/simple --custom-compile-command 'make lock' \
+		$(foreach one,$(subst $(COMMA), ,$(EXTRAS)),--extra $(one)) \
+		-c constraints.txt -c $(VENV)/tested.txt pyproject.toml -o requirements.lock
+
+advisories: ## known vulnerabilities of what is locked, and its SBOM in dist/
+	.ci/advisories
 
 clean: ## remove what was built; runs, the store and .venv stay
 	rm -rf docs/_build docs/_generated docs/changes docs/models docs/performance docs/recipes docs/runs docs/scaling docs/sources docs/systems dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from typing import Final, TypeVar
@@ -75,13 +75,18 @@ class Document:
             place = place[:-1]
         return self.lines.get(place)
 
-    def items(self) -> Iterator["Document"]:
-        """The items of a list, each as a document of its own."""
-        own: dict[str | int, dict[Place, int]] = {}
+    def items(self) -> dict[str | int, "Document"]:
+        """The items of a list, or the values of a mapping, each as a document of its own."""
+        lines: dict[str | int, dict[Place, int]] = {}
         for place, line in self.lines.items():
-            own.setdefault(place[0] if place else "", {})[place[1:]] = line
-        for index, item in enumerate(self.content if isinstance(self.content, list) else ()):
-            yield Document(self.where, item, own.get(index, {}))
+            lines.setdefault(place[0] if place else "", {})[place[1:]] = line
+        content = self.content
+        named: dict[str | int, object] = {}
+        if isinstance(content, Mapping):
+            named = {str(key): value for key, value in content.items()}
+        elif isinstance(content, list):
+            named = dict(enumerate(content))
+        return {key: Document(self.where, it, lines.get(key, {})) for key, it in named.items()}
 
     def problem(self, place: Place, message: str, remedy: str | None = None) -> Diagnostic:
         """A problem with the value at a place."""

@@ -58,7 +58,8 @@ def load(
         if isinstance(parsed, yamlfile.Unreadable):
             problems += parsed.problems
             continue
-        for document in [*parsed.items()] or [parsed]:
+        is_list = isinstance(parsed.content, list) and parsed.content
+        for document in parsed.items().values() if is_list else [parsed]:
             read = yamlfile.validate(document, kind)
             if isinstance(read, list):
                 problems += read

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfdb.cli import options
 from perfdb.cli.options import json_option, max_cases_option, print_json, print_table
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.units import counted
@@ -118,6 +119,47 @@ def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
         print_json({"recipes": len(files), "cases": cases, "problems": []})
     else:
         click.echo(f"no problem in {counted(len(files), 'recipe')} with {counted(cases, 'case')}")
+
+
+@recipes.command()
+@PATHS
+@options.db_option
+@options.only_options("release", "framework", "system", "model")
+@max_cases_option
+@json_option
+@options.gate_option(
+    ("missing",), "Exit with 1 where a published row has no recipe. [default: never]"
+)
+def coverage(
+    gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, as_json: bool,
+    **only: str | None,
+) -> int:  # fmt: skip
+    """Say which published rows have a recipe, were measured here, and were reproduced.
+
+    The rows are those of the store, the recipes those of PATHS or of the folder recipes/. A row is
+    reproduced where the measured case is as fast as the row says, or faster.
+    """
+    from perfdb.compare import coverage as covered
+    from perfdb.compare.releases import release_ids
+    from perfdb.db.session import reading_current, store_url
+    from perfdb.queries.results import current, read
+    from perfdb.queries.scope import Scope, within
+
+    specs = [spec for file in _load(paths, max_cases) for spec in file.points]
+    with reading_current(store_url(only.pop("db"))) as connection:
+        ids = release_ids(connection, only.pop("release"))
+        scope = Scope(**only, release_ids=ids)
+        rows = covered.coverage(read(connection, within(connection, current(), scope)), specs)
+    counts = covered.summary(rows)
+    if as_json:
+        print_json(counts)
+    else:
+        print_table("coverage", covered.COLUMNS, map(covered.cells, rows))
+        click.echo(
+            f"{counts['with_recipe']} of {counted(len(rows), 'published row')} have a recipe, "
+            f"{counts['measured']} were measured, {counts['reproduced']} reproduced"
+        )
+    return 1 if gate and counts["missing"] else 0
 
 
 @recipes.command()

@@ -20,6 +20,11 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "optimizer_lr": (),
     },
     "automodel": {},
+    "nemo": {
+        "account_for_embedding_in_pipeline_split": (True, False),
+        "account_for_loss_in_pipeline_split": (True, False),
+    },
+    "dfm": {},
 }
 """Each option's choices, by framework; an empty tuple takes any number above 0."""
 
@@ -69,6 +74,7 @@ class CaseSettings(Frozen):
     expert_tensor_parallel: Size = Field(None, description="ETP; TP where it is not given.")
     virtual_pipeline: Size = Field(None, description="VP: model chunks per pipeline stage.")
     sequence_parallel: Flag = Field(False, description="SP")
+    fsdp_enabled: Flag | None = Field(None, description="NeMo, DFM: shard the state (FSDP).")
     fsdp_size: Size = Field(None, description="AutoModel: GPUs that share one copy of the state.")
     kernels: tuple[Text, ...] = Field((), description="Kernel optimisations, as pages print them.")
     variant: Text | None = Field(
@@ -82,6 +88,10 @@ class CaseSettings(Frozen):
     seed: FromZero = Field(1234, description="Seed of weights and data.")
     timeout_s: Seconds = Field(3600, description="Seconds after which a run is stopped.")
     container: Text | None = Field(None, description="Container image the run needs.")
+    published: Mapping[str, Scalar] = Field(
+        default_factory=dict,
+        description="What the published row of this case prints where it is wrong, by field.",
+    )
 
 
 class Recipe(CaseSettings):

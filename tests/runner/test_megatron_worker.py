@@ -36,6 +36,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, str]:
 
 
 @needs_megatron
+@pytest.mark.slow
 def test_it_writes_a_line_for_every_step(finished: tuple[Job, str]) -> None:
     """Warm-up steps too, also on the console; BF16 is within 1e-3 of the losses in FP32."""
     run, output = finished
@@ -68,6 +69,7 @@ def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
 
 
 @needs_megatron
+@pytest.mark.slow
 def test_a_run_that_diverges_goes_on_and_says_so(tmp_path: Path) -> None:
     """Not-a-number is written as text, so that every JSON reader reads the line."""
     run = job(tmp_path, config(optimizer_lr=1e30))
@@ -78,6 +80,7 @@ def test_a_run_that_diverges_goes_on_and_says_so(tmp_path: Path) -> None:
 
 
 @needs_megatron
+@pytest.mark.slow
 def test_a_run_stopped_in_the_middle_leaves_whole_lines(tmp_path: Path) -> None:
     """Each step is in the file as it happens; there is no summary."""
     run = job(tmp_path, config(measured_steps=100_000))
