@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from perfdb import catalog
 from perfdb.cli.options import db_option
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError, PerfdbError
@@ -50,6 +51,7 @@ def dashboard(db: str | None, host: str, port: int, names: Sequence[str], no_bro
             f"the dashboard needs {error.name}, which is missing; {remedy}"
         ) from error
     check_free(host, port)
+    catalog.systems(), catalog.models()  # what is wrong with perfdb.toml is said here, once
     os.environ["PERFDB_URL"] = store_url(db).render_as_string(hide_password=False)
     settings = SETTINGS | {
         "server.address": host,
