@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from perfdb import aggregation, catalog, formats, yamlfile
 from perfdb.catalog import names
@@ -16,7 +16,7 @@ from perfdb.ingest.companions import Folders
 from perfdb.ingest.find import Source
 from perfdb.ingest.unpack import Budget
 from perfdb.pages.base import PageContext
-from perfdb.record import PartialCase
+from perfdb.record import PartialCase, Release
 
 SET: Final = "--set"
 
@@ -95,6 +95,29 @@ class Checked:
     def any_of_logs(self) -> bool:
         """Whether any option changes what is read out of a log."""
         return (self.context, self.settings, self.window) != (PageContext(), Settings(), None)
+
+    @property
+    def stated(self) -> dict[str, object]:
+        """What the options state, as the store keeps it with what was read."""
+        context = {k: v for k, v in vars(self.context).items() if v is not None and k != "case"}
+        settings = self.settings.model_dump(mode="json", exclude_unset=True)
+        stated = {"set": settings or None, "window": self.window and self.window.name}
+        return context | {name: value for name, value in stated.items() if value}
+
+    @classmethod
+    def of_stated(cls, stated: Mapping[str, object], release: Release) -> Self:
+        """The options that something of a release was read with. Raises ValueError."""
+        context = {k: v for k, v in stated.items() if k in PageContext.__annotations__}
+        window = stated.get("window")
+        made = cls(
+            PageContext(**{name: str(value) for name, value in context.items()}),
+            Settings.model_validate(stated.get("set", {})),
+            window=None if window is None else aggregation.named(str(window)),
+            releases={release.framework: {release.version: None}} if release.version else {},
+        )
+        if made.stated != stated:
+            raise ValueError(f"no options state {json.dumps(stated, ensure_ascii=False)}")
+        return made
 
     def fresh(self) -> "Checked":
         """The same, with all of the budget left."""
