@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from perfdb import aggregation, catalog, formats, yamlfile
 from perfdb.catalog import names
@@ -106,11 +106,12 @@ class Checked:
 
     @classmethod
     def of_stated(cls, stated: Mapping[str, object], release: Release) -> Self:
-        """The options that something of a release was read with. Raises ValueError."""
-        context = {k: v for k, v in stated.items() if k in PageContext.__annotations__}
+        """The options that a result of a release was read with. Raises ValueError, InputError."""
+        names = ("framework", "release", "container", "system", "precision")
+        context: dict[str, Any] = {name: stated[name] for name in names if name in stated}
         window = stated.get("window")
         made = cls(
-            PageContext(**{name: str(value) for name, value in context.items()}),
+            PageContext(**context),
             Settings.model_validate(stated.get("set", {})),
             window=None if window is None else aggregation.named(str(window)),
             releases={release.framework: {release.version: None}} if release.version else {},
