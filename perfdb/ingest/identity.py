@@ -48,9 +48,7 @@ def run_of_release(read: RunRead, there: Mapping[str, Known]) -> RunRead | Diagn
 
 def with_id(run: MeasuredRun, run_id: str) -> MeasuredRun:
     """A run under another id, with its result."""
-    result = replace(
-        run.result, key=measured_key(run.result.case, run.result.release, run_id)
-    )
+    result = replace(run.result, key=measured_key(run.result.case, run.result.release, run_id))
     return replace(run, run=replace(run.run, run_id=run_id), result=result)
 
 
