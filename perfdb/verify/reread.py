@@ -161,11 +161,13 @@ def _differing(kept: object, read: object, names: Iterable[str]) -> Iterator[str
         yield from _differing(kept.release, read.release, Release.model_fields)
     for name in names:
         one, other = _plain(getattr(kept, name)), _plain(getattr(read, name))
-        if isinstance(one, float) and isinstance(other, float):
-            if math.isclose(one, other, rel_tol=SAME):
-                continue
-        if one != other:
+        if not _is_same(one, other):
             yield f"{name} is {one}, and {other} by the bytes"
+
+
+def _is_same(one: object, other: object) -> bool:
+    both = isinstance(one, float) and isinstance(other, float)
+    return math.isclose(one, other, rel_tol=SAME) if both else one == other  # type: ignore[arg-type]
 
 
 def _plain(value: object) -> object:
