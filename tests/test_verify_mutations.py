@@ -112,8 +112,19 @@ def other(column: Column[Any], value: Any, connection: Connection) -> Any:
     if isinstance(kind, sa.Double):
         return 7.5 if value is None else value * 1.5 + 1
     if isinstance(kind, sa.Integer):
-        return 7 if value is None else value + 1
+        return 7 if value is None else value + (10_000 if column.primary_key else 1)
     return f"{value or ''}x"
+
+
+NAMES: Final = {
+    "results": "SELECT coalesce(runs.run_id, results.key) FROM results LEFT JOIN runs "
+    "ON runs.id = results.run_id WHERE results.id = {id}",
+    "runs": "SELECT run_id FROM runs WHERE id = {id}",
+    "sources": "SELECT 'source {id}'",
+    "steps": "SELECT run_id FROM runs WHERE id = {run_id}",
+    "run_files": "SELECT run_id FROM runs WHERE id = {run_id}",
+}
+"""What names a row in a fault."""
 
 
 def rows(connection: Connection, table: sa.Table) -> list[dict[str, Any]]:
@@ -125,43 +136,67 @@ def rows(connection: Connection, table: sa.Table) -> list[dict[str, Any]]:
 
 
 def where(key: dict[str, Any]) -> str:
+    """The condition for a row."""
     return " AND ".join(f"{name} = {value!r}" for name, value in key.items())
 
 
-def mutations(connection: Connection) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
-    """The name of a column or table, and the statement that changes or deletes one row."""
-    for table in metadata.sorted_tables:
-        for key in rows(connection, table):
-            for column in table.c:
-                question = f"SELECT {column.name} FROM {table.name} WHERE {where(key)}"
-                value = other(column, connection.exec_driver_sql(question).scalar(), connection)
-                change = f"UPDATE {table.name} SET {column.name} = ? WHERE {where(key)}"
-                yield f"{table.name}.{column.name}", change, (value,)
-            yield table.name, f"DELETE FROM {table.name} WHERE {where(key)}", ()
+def changes(connection: Connection, column: Column[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The statements that change a column in one row of each kind of its table."""
+    table = column.table.name
+    for key in rows(connection, metadata.tables[table]):
+        question = f"SELECT {column.name} FROM {table} WHERE {where(key)}"
+        value = other(column, connection.exec_driver_sql(question).scalar(), connection)
+        yield f"UPDATE {table} SET {column.name} = ? WHERE {where(key)}", (value,)
 
 
 def after(
-    connection: Connection, change: str, values: tuple[Any, ...]
+    connection: Connection, *made: tuple[str, tuple[Any, ...]]
 ) -> tuple[list[str], list[str]]:
-    """What is said after a change, which is undone."""
+    """What is said after changes, which are undone."""
     connection.exec_driver_sql("BEGIN")
     try:
-        connection.exec_driver_sql(change, values)
+        for change, values in made:
+            connection.exec_driver_sql(change, values)
         return said(checked(connection, lambda *_: lambda: None))
+    except sa.exc.IntegrityError as error:
+        return [f"the database refuses it: {error}"], []
     finally:
         connection.exec_driver_sql("ROLLBACK")
 
 
-def test_every_change_of_a_store_is_seen(store: Engine) -> None:
+def unnamed(connection: Connection, table: sa.Table, found: list[str]) -> list[str]:
+    """The rows of each kind that what is said does not name; of other tables, if nothing is."""
+    if table.name not in NAMES or any("refuses" in one for one in found):
+        return [] if found else [table.name]
+    asked = (NAMES[table.name].format(**key) for key in rows(connection, table))
+    names = [str(connection.exec_driver_sql(one).scalar()) for one in asked]
+    return [name for name in names if not any(name in one for one in found)]
+
+
+def test_every_change_of_a_column_is_seen_and_its_row_named(store: Engine) -> None:
+    """In each kind of row. A change that is seen as damage names the row itself."""
     with store.connect() as connection:
         assert ([], []) == said(checked(connection, lambda *_: lambda: None))
-        every = list(mutations(connection))
-        unseen = []
-        for name, change, values in every:
-            if name in FREE:
+        unseen, count = {}, 0
+        for column in (column for table in metadata.sorted_tables for column in table.c):
+            if str(column) in FREE:
                 continue
-            faults, passed = after(connection, change, values)
-            if not faults and not (name in PASSED_OVER and passed):
-                unseen.append((name, change, str(values)[:60]))
-        print(len(every), "mutations,", len(unseen), "unseen")  # noqa: T201
+            made = list(changes(connection, column))
+            count += len(made)
+            faults, passed = after(connection, *made)
+            found = faults + passed if str(column) in PASSED_OVER else faults
+            if missing := unnamed(connection, column.table, found):
+                unseen[str(column)] = missing, found[:3]
+        print(count, "changes of", len(metadata.sorted_tables), "tables")  # noqa: T201
+        assert {} == unseen
+
+
+def test_every_deletion_is_seen(store: Engine) -> None:
+    with store.connect() as connection:
+        unseen = []
+        for table in metadata.sorted_tables:
+            for key in rows(connection, table):
+                faults, _ = after(connection, (f"DELETE FROM {table.name} WHERE {where(key)}", ()))
+                if not faults:
+                    unseen.append((table.name, key))
         assert [] == unseen

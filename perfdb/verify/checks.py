@@ -17,7 +17,7 @@ from perfdb.db import keys as kept_keys
 from perfdb.db import tables
 from perfdb.db.sources import content_of, log_hash
 from perfdb.db.tables import cases, models, releases, results, runs, systems
-from perfdb.errors import DamagedBytesError
+from perfdb.errors import DamagedBytesError, InputError
 from perfdb.groups import grouped
 from perfdb.queries import checks as questions
 from perfdb.queries import results as result_queries
@@ -116,7 +116,11 @@ def figures(connection: Connection, watch: Watch) -> Iterator[Fault]:
         where, result = f"run {run.run_id}", run.result
         made_by, now = result.formula_version, flops.FORMULA_VERSION
         older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
-        after = recomputing.recomputed(run, its_steps, Asked())
+        try:
+            after = recomputing.recomputed(run, its_steps, Asked())
+        except InputError as error:
+            yield Fault(where, f"cannot be recomputed: {error}")
+            continue
         for name, (kept, now_is) in recomputing.differences(result, after).items():
             message = f"{name} is {kept}, and {now_is} by its steps{older}"
             yield Fault(where, f"{message}; `perfdb recompute` would change it")

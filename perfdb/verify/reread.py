@@ -148,7 +148,7 @@ def _page(_: str, where: str, content: bytes, options: str) -> Sequence[ResultRo
 @lru_cache(maxsize=8)
 def _summed(parser: str, where: str, content: bytes, options: str) -> Sequence[ResultRow]:
     """The results of a file without steps. Raises ValueError and InputError."""
-    file, logs = parsed_log(where, formats.FORMATS[parser], [content])
+    file, logs = parsed_log(where, formats.named(parser), [content])
     source = Source(Path(where), "log", named=True)
     found = LogFile(source, file, len(logs), _checked(options), ()).reads(logs)
     return [row for read in found for row in read.results]
@@ -318,7 +318,7 @@ class _Runs:
         self, files: Sequence[RowMapping], record: RowMapping, options: str
     ) -> Iterator[RunRead]:
         chunks = content_of(self.connection, record["source_id"])
-        file, logs = parsed_log(record["path"], formats.FORMATS[record["parser"]], chunks)
+        file, logs = parsed_log(record["path"], formats.named(record["parser"]), chunks)
         order = list(formats.FORMATS)
         beside = (it for it in files if it is not record)
         companions = map(self._companion, sorted(beside, key=lambda it: order.index(it["parser"])))
@@ -328,7 +328,7 @@ class _Runs:
 
     def _companion(self, file: RowMapping) -> Companion:
         content = self._content(file["source_id"])
-        [log] = formats.FORMATS[file["parser"]].parse(file["path"], [content])
+        [log] = formats.named(file["parser"]).parse(file["path"], [content])
         source = SourceFile(file["path"], content, file["parser"], file["parser_version"])
         return Companion(source, log)
 
