@@ -1,5 +1,6 @@
 """What `perfdb verify` asks the store: all that it keeps, superseded or not."""
 
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Select, Text, case, cast, exists, func, or_, select
@@ -132,12 +133,14 @@ def unused(name: ColumnElement[str], identity: Column[int], user: Column[int]) -
     return select(name).where(~exists().where(user == identity)).order_by(name)
 
 
+@cache
 def texts(column: Column[Any]) -> Select[Any]:
     """The key of each row that has a value in a column, and that value as text, last."""
     as_text = cast(column, Text)
     return select(*column.table.primary_key, as_text).where(column.is_not(None))
 
 
+@cache
 def of_other_type(column: Column[Any], kind: str) -> Select[Any]:
     """The keys of rows whose value is of another type, which is last; SQLite takes any."""
     of_type = func.typeof(column)

@@ -61,7 +61,7 @@ def checked(connection: Connection, watched: Watched) -> tuple[Verified, ...]:
     """Run every check but that of the schema over a store of this version."""
     found: list[Verified] = []
     for name in CHECKS:
-        is_damaged = any(one.faults for one in found if one.check in ("values", "keys"))
+        is_damaged = any(one.faults for one in found)
         found.append(_verified(name, connection, watched, is_damaged=is_damaged))
     return tuple(found)
 

@@ -85,8 +85,7 @@ def originals(connection: Connection, watch: Watch) -> Iterator[Fault]:
         stated = Original()
         if row["parser"] == PAGE and not _unreadable(row):
             try:
-                content = b"".join(content_of(connection, row["id"]))
-                stated = reader.original(reader.decoded_page(content))
+                stated = _original(b"".join(content_of(connection, row["id"])))
             except (DamagedBytesError, UnicodeDecodeError):
                 continue  # `sources` has it
         elif row["parser"] == PAGE:
@@ -95,6 +94,11 @@ def originals(connection: Connection, watch: Watch) -> Iterator[Fault]:
             if row[name] != value:
                 where = f"source {row['id']}"
                 yield Fault(where, f"{name} is {row[name]}, and {value} by the bytes")
+
+
+@lru_cache(maxsize=64)
+def _original(content: bytes) -> Original:
+    return reader.original(reader.decoded_page(content))
 
 
 def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
