@@ -2,8 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
-from datetime import date, datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy import URL, Column, Connection, Engine, create_engine
 
 from perfdb import aggregation
-from perfdb.db import tables
 from perfdb.db.packing import packed
 from perfdb.db.session import store_url
 from perfdb.db.tables import Moment, NotesType, NoteType, metadata
@@ -34,6 +32,7 @@ FREE: Final = {
         (f"{name}.id" for name in ("results", "findings", "ingest_log")),
         "surrogate: nothing, or only findings, refer to it",
     ),
+    "sources.id": "surrogate: it is seen, by the rows that refer to it",
 }
 """Columns that may change, and why."""
 
@@ -61,11 +60,8 @@ def fill(url: URL, folder: Path) -> None:
     ingest([page, run.path], url, Options())
     recompute(url, Scope(), Asked(aggregation.last_n(4)))
     golden = next(iter(sorted(GOLDEN.glob("*.json"))))
-    given = Options(PageContext(framework="megatron-lm", release="0.15.0"), logs=logs.GIVEN.logs)
-    given = Options(
-        given.context,
-        logs=LogOptions((*logs.SET, "global_batch_size=128", "framework=megatron-lm")),
-    )
+    stated = LogOptions((*logs.SET, "global_batch_size=128", "framework=megatron-lm"))
+    given = Options(PageContext(release="0.15.0"), logs=stated)
     shutil.copy(golden, folder / golden.name)
     ingest([folder / golden.name, logs.write(folder / "logs")], url, given)
     ingest([logs.write(folder / "summed", logs.SUMMARY, "benchmark.json")], url, logs.GIVEN)
@@ -89,42 +85,48 @@ def said(found: tuple[Verified, ...]) -> tuple[list[str], list[str]]:
     return faults, passed
 
 
+def other_document(value: str | None) -> str:
+    """Another document, be it an object, a list, or a list of notes."""
+    document = json.loads(value or "null") or {}
+    more = json.loads(OTHER_NOTE)
+    return json.dumps([*document, more] if isinstance(document, list) else document | {"x": 1})
+
+
+OTHER: Final[tuple[tuple[type[Any], Callable[[Any], object]], ...]] = (
+    (sa.LargeBinary, lambda _: packed(b"other")),
+    (NoteType, lambda value: None if value else OTHER_NOTE),
+    (NotesType, other_document),
+    (sa.JSON, other_document),
+    (Moment, lambda _: "2020-01-02 03:04:05.000006"),
+    (sa.Date, lambda _: "2020-01-02"),
+    (sa.Boolean, lambda value: 1 - value if value is not None else 1),
+    (sa.Double, lambda value: 7.5 if value is None else value * 1.5 + 1),
+    (sa.Integer, lambda value: 7 if value is None else value + 1),
+    (sa.Text, lambda value: f"{value or ''}x"),
+)
+"""Another value of each type of column, as the driver takes it."""
+
+
 def other(column: Column[Any], value: Any, connection: Connection) -> Any:
-    """Another value that a column may have, as the driver takes it."""
+    """Another value for a column: of a reference, another row that there is."""
     for key in column.foreign_keys:
         ids = connection.exec_driver_sql(f"SELECT id FROM {key.column.table.name} ORDER BY id")
         return next((it for it in ids.scalars() if it != value), (value or 0) + 999)
-    kind = column.type
-    if isinstance(kind, sa.LargeBinary):
-        return packed(b"other")
-    if isinstance(kind, NoteType):
-        return None if value else OTHER_NOTE
-    if isinstance(kind, NotesType | sa.JSON):
-        document = json.loads(value or "null") or {}
-        more = [json.loads(OTHER_NOTE)] if isinstance(kind, NotesType) else ["x"]
-        return json.dumps([*document, *more] if isinstance(document, list) else document | {"x": 1})
-    if isinstance(kind, Moment | sa.Date):
-        return str(
-            datetime(2020, 1, 2, 3, 4, 5, 6) if isinstance(kind, Moment) else date(2020, 1, 2)
-        )  # noqa: DTZ001
-    if isinstance(kind, sa.Boolean):
-        return 0 if value else 1
-    if isinstance(kind, sa.Double):
-        return 7.5 if value is None else value * 1.5 + 1
-    if isinstance(kind, sa.Integer):
-        return 7 if value is None else value + (10_000 if column.primary_key else 1)
-    return f"{value or ''}x"
+    if column.primary_key and isinstance(column.type, sa.Integer):
+        return value + 10_000
+    return next(made for kind, made in OTHER if isinstance(column.type, kind))(value)
 
 
 NAMES: Final = {
-    "results": "SELECT coalesce(runs.run_id, results.key) FROM results LEFT JOIN runs "
+    "results": "SELECT runs.run_id, results.key, 'results {id}' FROM results LEFT JOIN runs "
     "ON runs.id = results.run_id WHERE results.id = {id}",
     "runs": "SELECT run_id FROM runs WHERE id = {id}",
-    "sources": "SELECT 'source {id}'",
+    "sources": "SELECT 'source {id}', path, (SELECT key FROM results WHERE source_id = {id}) "
+    "FROM sources WHERE id = {id}",
     "steps": "SELECT run_id FROM runs WHERE id = {run_id}",
     "run_files": "SELECT run_id FROM runs WHERE id = {run_id}",
 }
-"""What names a row in a fault."""
+"""What names a row in a fault: any of these."""
 
 
 def rows(connection: Connection, table: sa.Table) -> list[dict[str, Any]]:
@@ -168,9 +170,10 @@ def unnamed(connection: Connection, table: sa.Table, found: list[str]) -> list[s
     """The rows of each kind that what is said does not name; of other tables, if nothing is."""
     if table.name not in NAMES or any("refuses" in one for one in found):
         return [] if found else [table.name]
+    text = "\n".join(found)
     asked = (NAMES[table.name].format(**key) for key in rows(connection, table))
-    names = [str(connection.exec_driver_sql(one).scalar()) for one in asked]
-    return [name for name in names if not any(name in one for one in found)]
+    names = [connection.exec_driver_sql(one).one() for one in asked]
+    return [str(of) for of in names if not any(name and name in text for name in of)]
 
 
 def test_every_change_of_a_column_is_seen_and_its_row_named(store: Engine) -> None:
@@ -185,9 +188,10 @@ def test_every_change_of_a_column_is_seen_and_its_row_named(store: Engine) -> No
             count += len(made)
             faults, passed = after(connection, *made)
             found = faults + passed if str(column) in PASSED_OVER else faults
-            if missing := unnamed(connection, column.table, found):
+            missing = unnamed(connection, column.table, found)
+            if missing and not (found and str(column) in PASSED_OVER):
                 unseen[str(column)] = missing, found[:3]
-        print(count, "changes of", len(metadata.sorted_tables), "tables")  # noqa: T201
+        assert count > 400
         assert {} == unseen
 
 

@@ -256,7 +256,7 @@ def _of_result(
     elif kept.content_hash != as_read:
         yield f"content_hash is {kept.content_hash}, and {as_read} by the bytes"
     elif (
-        not row["superseded"] and kept.num_steps
+        not row["superseded"] and kept.withheld is None
     ) or kept.formula_version != flops.FORMULA_VERSION:
         names -= _BY_STEPS
     if not 1 <= (kept.formula_version or 0) <= flops.FORMULA_VERSION:
