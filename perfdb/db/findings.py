@@ -49,7 +49,7 @@ def differences(
         .where(results.c.release_id == release_id)
     )
     stored = [
-        (number, tuple(tuple(cell) if isinstance(cell, list) else cell for cell in cells))
+        (number, tuple(tuple(map(str, cell)) if isinstance(cell, list) else cell for cell in cells))
         for number, *cells in rows
     ]
     kept = {cells: number for number, cells in stored}  # one of each, should there be two
