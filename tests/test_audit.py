@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import catalog
-from perfdb.audit import check, documents, interval, report
+from perfdb.audit import across_releases, check, documents, interval, report
 from perfdb.audit.check import RULES, audit
 from perfdb.audit.rules import ReleaseRows
 from perfdb.db.session import reading
@@ -443,3 +443,24 @@ def test_a_number_of_an_unknown_column_is_read_where_it_is_plain() -> None:
     for text, value in {"1,277": 1277, "22.6²": None, "1.2K": None, "-": None, "0": None}.items():
         found = interval.number(text)
         assert value == (found.value if found else None)
+
+
+def test_releases_that_count_other_flops_are_named_with_both_figures_restated() -> None:
+    """Qwen3 30B on AutoModel's pages of October and December 2025: 212 ÷ 11.842 is 17.90, and 277 ÷
+    12.040 is 23.01, which 212 would be as 23.01 × 11.842 = 272.5."""
+    common = {
+        "framework": "automodel", "model": "qwen3-30b-a3b", "sequence_length": 4096,
+        "precision": "bf16", "global_batch_size": 512,
+    }  # fmt: skip
+    before = result(**common, release="25.09", tokens_per_sec_per_gpu=11842.0,
+                    model_tflops_per_sec_per_gpu=212.0)  # fmt: skip
+    after = replace(before, release="25.11", tokens_per_sec_per_gpu=12040.0,
+                    model_tflops_per_sec_per_gpu=277.0)  # fmt: skip
+    (found,) = across_releases.check([after, before])
+    assert ("25.11", Severity.WARNING) == (found.release, found.severity)
+    for said in ("23.01 GFLOP per token in automodel 25.11", "17.90 in 25.09", "1.29 times"):
+        assert said in found.message
+    assert "272.4 in 25.09 (8 DGX-H100 GPUs, 212.0 printed)" in found.message
+    near = replace(before, release="25.11", tokens_per_sec_per_gpu=11850.0)
+    for other in (near, replace(after, framework="nemo"), replace(after, origin=Origin.MEASURED)):
+        assert [] == list(across_releases.check([before, other]))

@@ -121,6 +121,19 @@ def test_what_runs_have_in_common_is_printed_once_and_each_line_of_a_page_by_its
     for said in ("and 2 more", "page.md:20", "page.md:21"):
         assert said in out
     assert " 3 info in 5 results.\n" in out
+    assert "40 steps or more after its warm-up: not so in these" in " ".join(out.split())
+
+
+def test_rows_of_a_rule_that_share_an_entry_are_listed_on_demand(
+    audit: Shell, sqlite: URL, tmp_path: Path
+) -> None:
+    stored(
+        sqlite, *(write_run(tmp_path, run_id=f"run-{n}", step_times=[1.0] * n) for n in (12, 22))
+    )
+    out, each = audit().stdout, audit("--each").stdout
+    assert (1, 2) == (out.count("few_steps"), each.count("few_steps"))
+    assert "2 results" in out
+    assert 2 == audit("--json").stdout.count('"few_steps"')
 
 
 @pytest.mark.usefixtures("nemo")

@@ -6,12 +6,30 @@ from urllib.parse import quote
 
 from perfdb import __version__
 from perfdb.catalog import titles
+from perfdb.groups import grouped
 from perfdb.record import UNATTRIBUTED, Finding, Severity
 from perfdb.units import UNKNOWN
 
 Fields = dict[str, object]
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+_SUMMARIZED = ("few_steps", "step_spread", "virtual_pipeline", "flops_formula")
+"""Rules that object to many rows for one cause; what they find of a row gets no entry of its own,
+unless it is an error, or a warning of FLOPs or layers."""
+
+
+def summarized(findings: Iterable[Finding]) -> tuple[list[Finding], dict[str, list[Finding]]]:
+    """The findings that have an entry each, and by rule those that share one: two or more."""
+
+    def is_minor(it: Finding) -> bool:
+        minor = it.severity is Severity.INFO or it.rule == "step_spread"
+        return minor and it.rule in _SUMMARIZED and not it.acknowledged
+
+    every = list(findings)
+    by_rule = grouped(filter(is_minor, every), lambda it: it.rule)
+    shared = {rule: some for rule, some in by_rule.items() if len(some) > 1}
+    return [it for it in every if not (is_minor(it) and it.rule in shared)], shared
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

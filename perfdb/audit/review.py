@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import PositiveInt, StringConstraints
 
 from perfdb import catalog, units, yamlfile
-from perfdb.audit import documents
+from perfdb.audit import across_releases, documents
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.record import Finding, Frozen
 
@@ -127,7 +127,7 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
         Entry(it, where, document.line((ENTRY, place)))
         for place, it in enumerate(read.acknowledged)
     )
-    rules = (*RULES, documents.NAME)
+    rules = (*RULES, across_releases.NAME, documents.NAME)
     unknown = [
         one.problem(f"no rule {one.it.rule!r}", suggestion(one.it.rule, rules), "rule")
         for one in found

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb import catalog
-from perfdb.audit import check, report, review
+from perfdb.audit import across_releases, check, report, review
 from perfdb.audit import documents as worked_examples
 from perfdb.cli import gates, options
 from perfdb.compare.releases import release_ids
@@ -27,9 +27,15 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @gates.severity_option(options.NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
 @options.format_option(["table", "json", "markdown", "sarif"], "How to print them.")
 @options.json_format_option
+@click.option("--each", is_flag=True, help="List each finding of a rule that objects to many rows.")
 @gates.acknowledged_option
 def audit(
-    documents: Sequence[Path], gate: str, style: str, reviewed: Path | None, **words: str | None
+    documents: Sequence[Path],
+    gate: str,
+    style: str,
+    reviewed: Path | None,
+    each: bool,
+    **words: str | None,
 ) -> int:
     """Look for numbers that contradict one another, within the rounding of what was printed.
 
@@ -43,7 +49,8 @@ def audit(
     results, elsewhere, pages = _stored(words["db"], release, needed=not documents)
     texts = named if system else pages | named
     of_documents = [it for path, text in texts.items() for it in worked_examples.check(path, text)]
-    ordered = report.ordered([*check.audit(results, elsewhere), *of_documents])
+    across = across_releases.check(results)
+    ordered = report.ordered([*check.audit(results, elsewhere), *across, *of_documents])
     every = review.explained(ordered, known)
     findings = [it for it in every if system in (None, it.system) or not it.system]
     if system is not None:
@@ -54,7 +61,7 @@ def audit(
         problems = (*review.unused(findings, entries), *problems)
     for problem in problems:
         click.echo(f"note: {problem}", err=True)
-    _print(findings, style)
+    _print(findings, style, each=each)
     if style in ("table", "markdown"):
         count = sum(system in (None, it.system) for it in results)
         click.echo(f"{_summary(findings, count, documents)}.", err=style == "markdown")
@@ -85,7 +92,7 @@ def _texts(documents: Sequence[Path]) -> dict[str, str]:
     return {where: content.decode(errors="replace") for where, content in contents.items()}
 
 
-def _print(findings: Sequence[Finding], style: str) -> None:
+def _print(findings: Sequence[Finding], style: str, *, each: bool) -> None:
     if style == "json":
         options.print_json(report.objects(findings))
     elif style == "markdown":
@@ -93,23 +100,29 @@ def _print(findings: Sequence[Finding], style: str) -> None:
     elif style == "sarif":
         rules = {name: rule.meaning for name, rule in check.RULES.items()}
         rules[worked_examples.NAME] = worked_examples.MEANING
+        rules[across_releases.NAME] = across_releases.MEANING
         options.print_json(report.sarif(findings, rules))
     elif findings:
         columns = ("Severity", "Rule", "Result", "Finding", "Source")
-        options.print_table("Findings", columns, _rows(findings))
+        options.print_table("Findings", columns, _rows(findings, each=each))
 
 
-def _rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+def _rows(findings: Sequence[Finding], *, each: bool) -> list[tuple[str, ...]]:
     """What many short runs have in common is printed once; each line of a page is named."""
 
     def words(it: Finding) -> tuple[str, ...]:
         return it.kind, it.rule, report.subject(it), report.sentence(it) + "\n"
 
-    same = grouped(findings, lambda it: (words(it), it.source_line and report.place(it)))
+    single, by_rule = (findings, {}) if each else report.summarized(findings)
+    same = grouped(single, lambda it: (words(it), it.source_line and report.place(it)))
     rows = []
     for group in same.values():
         place, more = report.place(group[0]), len(group) - 1
         rows.append((*words(group[0]), f"{place}\nand {more:,} more" if more else place))
+    for rule, some in by_rule.items():
+        meaning = f"{check.RULES[rule].meaning}: not so in these; --each lists them\n"
+        place = f"{report.place(some[0])}\nand {len(some) - 1:,} more"
+        rows.append((some[0].kind, rule, counted(len(some), "result"), meaning, place))
     return rows
 
 

@@ -90,3 +90,15 @@ def test_findings_full_of_markup_print_as_text() -> None:
     for shown in map(soup, made.values()):
         assert not shown.select("script, em")
     assert words(shown).count(EVIL) == 7
+
+
+def test_what_a_rule_finds_in_many_results_is_folded_by_rule_and_can_be_linked_to() -> None:
+    spread = finding(WARNING, rule="step_spread")
+    known = [audited(str(n), spread, source_line=n) for n in (1, 2)]
+    index, page = pages_of(*known, audited("3", finding(), spread)).values()
+    assert len(soup(index).select("table.perf")[1].select("tbody tr")) == 2
+    shown = soup(page)
+    assert entries(shown) == ["3"]
+    assert words(shown.select_one("details summary")) == "warning step_spread in 3 results"
+    lines = shown.select("details li")
+    assert [line.get("id") for line in lines] == [None, "result-1", "result-2"]

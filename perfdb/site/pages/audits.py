@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from markupsafe import Markup
 
 from perfdb import units
-from perfdb.audit.report import counts
+from perfdb.audit.report import counts, summarized
 from perfdb.groups import grouped
 from perfdb.record import Finding
 from perfdb.site import addresses, columns
@@ -72,33 +73,43 @@ def _audit(releases: Releases) -> list[Block]:
         numbers = (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
         rows.append([_release(name), *numbers])
     titles = heads("Release", *(f"#{kind.capitalize()}" for kind in KINDS))
-    found = [
-        (name, audited, finding)
-        for name, some in releases.items()
-        for audited in some
-        for finding in audited.open
-    ]
-    found.sort(key=lambda it: KINDS.index(it[2].kind))
+    found = [line for name, some in releases.items() for line in _open_lines(name, some)]
+    found.sort(key=lambda it: KINDS.index(it[0]))
     return [
         render(
             "audit",
             total=counts(finding for some in releases.values() for finding in _findings(some)),
             by_release=plain("Findings by release", titles, rows),
-            opened=_opened(releases, found[:MOST_OBJECTIONS]) if found else "",
+            opened=_opened(found[:MOST_OBJECTIONS]) if found else "",
             left=len(found[MOST_OBJECTIONS:]),
         )
     ]
 
 
-def _opened(releases: Releases, listed: Sequence[tuple[ReleaseName, Audited, Finding]]) -> Markup:
-    named = {name: titles_of(releases[name]) for name, _, _ in listed}
-    rows = []
-    for name, audited, finding in listed:
-        title, document = named[name][audited.anchor], addresses.of_audit(*name)
-        severity = HtmlCell(badge(finding.kind), sort=KINDS.index(finding.kind))
-        rule = HtmlCell(code(finding.rule), sort=finding.rule)
-        result = link_cell(title, document, audited.anchor)
-        rows.append([severity, rule, result, _release(name)])
+def _open_lines(
+    name: ReleaseName, some: Sequence[Audited]
+) -> Iterator[tuple[str, str, HtmlCell, ReleaseName]]:
+    """Kind, rule and link of each open error and warning; those of one cause share a line."""
+    single, by_rule = summarized(it for audited in some for it in audited.open)
+    alone, named, document = set(map(id, single)), titles_of(some), addresses.of_audit(*name)
+    for audited in some:
+        cell = link_cell(named[audited.anchor], document, audited.anchor)
+        yield from ((it.kind, it.rule, cell, name) for it in audited.open if id(it) in alone)
+    for rule, shared in by_rule.items():
+        cell = link_cell(units.counted(len(shared), "result"), document, rule)
+        yield shared[0].kind, rule, cell, name
+
+
+def _opened(listed: Iterable[tuple[str, str, HtmlCell, ReleaseName]]) -> Markup:
+    rows = [
+        [
+            HtmlCell(badge(kind), sort=KINDS.index(kind)),
+            HtmlCell(code(rule), sort=rule),
+            result,
+            _release(name),
+        ]
+        for kind, rule, result, name in listed
+    ]
     titles = heads("Severity", "Rule", "~Result", "Release")
     return plain("Open errors and warnings", titles, rows)
 
@@ -108,13 +119,27 @@ def _release(name: ReleaseName) -> HtmlCell:
 
 
 def _entries(some: Sequence[Audited]) -> list[Block]:
-    """An entry for each result; those with nothing but info are folded."""
+    """An entry for each result; those with nothing but info are folded, as are those of a rule
+    that objects to many results for one cause."""
     names = titles_of(some)
-    entries = [(it, names[it.anchor], _place(it.result)) for it in some]
+    single, by_rule = summarized(_findings(some))
+    alone = set(map(id, single))
+    left = [replace(it, findings=tuple(f for f in it.findings if id(f) in alone)) for it in some]
+    entries = [(it, names[it.anchor], _place(it.result)) for it in left if it.findings]
     noted = [entry for entry in entries if not entry[0].objections]
     objections = [entry for entry in entries if entry[0].objections]
     count = units.counted(len(noted), "result")
-    return [render("audit_entries", objections=objections, noted=noted, count=count)]
+    anchored = {it.anchor for it, _, _ in entries}
+    rules = []
+    for rule, shared in by_rule.items():
+        own, lines = set(map(id, shared)), []
+        for it in some:
+            found = [finding for finding in it.findings if id(finding) in own]
+            anchor = it.anchor if found and it.anchor not in anchored else None
+            anchored.update([it.anchor] if found else [])
+            lines += [(anchor, names[it.anchor], _place(it.result), found)] if found else []
+        rules.append((rule, shared[0].kind, units.counted(len(lines), "result"), lines))
+    return [render("audit_entries", objections=objections, noted=noted, count=count, rules=rules)]
 
 
 def _place(result: SiteResult) -> Markup:
