@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from perfdb.verify import Verified, checked
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import factories, logs, seeds
+from tests.conftest import database
 
 DATA = Path(__file__).parent / "data" / "formats"
 GOLDEN = DATA / "megatron_golden" / "good"
@@ -73,9 +75,21 @@ def store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     path = tmp_path_factory.mktemp("filled") / "store.sqlite"
     shutil.copy(sqlite_template, path)
     fill(store_url(str(path)), path.parent)
-    engine = create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT")
+    engine = create_engine(f"sqlite:///{path}")
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def postgres_filled(
+    postgres_server: URL, postgres_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
+    """The same on PostgreSQL."""
+    with contextmanager(database)(postgres_server, postgres_template) as url:
+        fill(url, tmp_path_factory.mktemp("filled"))
+        engine = create_engine(url)
+        yield engine
+        engine.dispose()
 
 
 def said(found: tuple[Verified, ...]) -> tuple[list[str], list[str]]:
@@ -155,7 +169,6 @@ def after(
     connection: Connection, *made: tuple[str, tuple[Any, ...]]
 ) -> tuple[list[str], list[str]]:
     """What is said after changes, which are undone."""
-    connection.exec_driver_sql("BEGIN")
     try:
         for change, values in made:
             connection.exec_driver_sql(change, values)
@@ -163,7 +176,7 @@ def after(
     except sa.exc.IntegrityError as error:
         return [f"the database refuses it: {error}"], []
     finally:
-        connection.exec_driver_sql("ROLLBACK")
+        connection.rollback()
 
 
 def unnamed(connection: Connection, table: sa.Table, found: list[str]) -> list[str]:
@@ -204,3 +217,23 @@ def test_every_deletion_is_seen(store: Engine) -> None:
                 if not faults:
                     unseen.append((table.name, key))
         assert [] == unseen
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE cases SET precision = 'fp8_cs' WHERE id = 1",
+        "UPDATE releases SET version = '99' WHERE id = 1",
+        "UPDATE runs SET command = '[\"x\"]' WHERE id = 1",
+        "UPDATE results SET peak_memory_bytes = 7 WHERE id = 1",
+        "UPDATE results SET notes = '[1]' WHERE id = 1",
+        "UPDATE results SET outcome = 'x' WHERE id = 1",
+        "UPDATE ingest_log SET at = at + interval '1 day' WHERE id = 1",
+        "DELETE FROM findings",
+    ],
+)
+def test_changes_are_seen_on_postgresql(postgres_filled: Engine, change: str) -> None:
+    with postgres_filled.connect() as connection:
+        assert ([], []) == said(checked(connection, lambda *_: lambda: None))
+        faults, _ = after(connection, (change, ()))
+        assert faults

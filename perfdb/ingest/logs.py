@@ -18,7 +18,7 @@ from perfdb.formats import LogFormat, ParsedLog, megatron_lm, outcome
 from perfdb.ingest.attribution import REQUIRED, Attribution, attribute
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.find import Place, Source, find, name_fault, plain_name, plain_suffix, printable
-from perfdb.ingest.options import Checked, item_names
+from perfdb.ingest.options import BESIDE, Checked, item_names
 from perfdb.ingest.pages import once_each, read_page
 from perfdb.ingest.reads import (
     LOG_PARSER_VERSION,
@@ -310,7 +310,9 @@ class LogFile:
                 yield self._run(found, number, of)
             else:
                 run = self._of(found, self._run_id(number, found.log.identity), self.file.sha256)
-                row = replace(measure.of_summary(found.log, run), stated=of.stated)
+                beside = [file.source.sha256 for file in found.companions]
+                stated = of.stated | ({BESIDE: beside} if beside else {})
+                row = replace(measure.of_summary(found.log, run), stated=stated)
                 printed.append((row, found, of.any_of_logs))
         if printed:
             yield self._page(printed)
@@ -391,6 +393,7 @@ class LogFile:
             whole=len(printed) == self.num_logs,
             as_before=frozenset(row.key for row, _, explicit in printed if not explicit),
             companions=tuple(dict.fromkeys(path for _, one, _ in printed for path in one.paths)),
+            beside=tuple(it.source for _, one, _ in printed for it in one.companions),
         )
 
 

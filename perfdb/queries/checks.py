@@ -1,5 +1,6 @@
 """What `perfdb verify` asks the store: all that it keeps, superseded or not."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -120,6 +121,13 @@ WITHOUT_RUN: Final = select(results.c.key).where(
     (results.c.origin == Origin.MEASURED.value) == results.c.run_id.is_(None)
 )
 """The keys of measured results that belong to no run, and of published ones that do."""
+
+
+def of_hashes(hashes: Sequence[str]) -> Select[Any]:
+    """The sources of files that state what the results beside them are of, by their SHA-256."""
+    columns = (sources.c[name] for name in ("sha256", "path", "parser", "parser_version"))
+    question = select(sources.c.id.label("source_id"), *columns)
+    return question.where(sources.c.sha256.in_(hashes)).order_by(sources.c.id)
 
 
 def dangling(column: Column[int], target: Column[int]) -> Select[int]:

@@ -1,6 +1,6 @@
-"""Proves that a store is consistent: its figures follow from its steps, its steps from its bytes.
+"""Proves that a store is consistent: all of it follows from the bytes that it keeps.
 
-To add a check: write a function in perfdb.verify.checks, and add it to CHECKS.
+To add a check: write a function in a module of this package, and add it to CHECKS.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -22,7 +22,7 @@ from perfdb.ingest import identity
 from perfdb.ingest.companions import Companion
 from perfdb.ingest.find import Source, plain_name
 from perfdb.ingest.logs import LogFile, parsed_log
-from perfdb.ingest.options import Checked
+from perfdb.ingest.options import BESIDE, Checked
 from perfdb.ingest.pages import rows_of_page
 from perfdb.ingest.reads import (
     LOG_PARSER_VERSION,
@@ -117,15 +117,19 @@ def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOv
         for row in some:
             line = row["source_line"]
             where = f"{row['path']}:{line}" if line else row["path"]
-            if problem := ", ".join(_differing_row(row, content)):
+            if problem := ", ".join(_differing_row(connection, row, content)):
                 yield Fault(where, f"result {row['key']}: {problem}")
 
 
-def _differing_row(row: RowMapping, content: bytes) -> Iterator[str]:
+def _differing_row(connection: Connection, row: RowMapping, content: bytes) -> Iterator[str]:
     """How the stored columns of a published result differ from what the bytes state."""
-    read_again = _page if row["parser"] == PAGE else _summed
+    where, options = row["path"], _options(row)
     try:
-        read = read_again(row["parser"], row["path"], content, _options(row))
+        if row["parser"] == PAGE:
+            read = _page(where, content, options)
+        else:
+            beside = tuple(row["stated"].get(BESIDE, ()))
+            read = _summed(where, row["parser"], content, options, _beside(connection, beside))
     except _UNREADABLE as error:
         yield f"cannot be read again: {error}"
         return
@@ -144,18 +148,42 @@ def _keys(row: ResultRow) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _page(_: str, where: str, content: bytes, options: str) -> Sequence[ResultRow]:
+def _page(where: str, content: bytes, options: str) -> Sequence[ResultRow]:
     """The results of a page. Raises ValueError and InputError."""
     return rows_of_page(where, reader.decoded_page(content), _checked(options))[1]
 
 
 @lru_cache(maxsize=8)
-def _summed(parser: str, where: str, content: bytes, options: str) -> Sequence[ResultRow]:
+def _summed(
+    where: str, parser: str, content: bytes, options: str, beside: tuple[SourceFile, ...]
+) -> Sequence[ResultRow]:
     """The results of a file without steps. Raises ValueError and InputError."""
     file, logs = parsed_log(where, formats.named(parser), [content])
+    companions = [*map(_companion, beside)]
     source = Source(Path(where), "log", named=True)
-    found = LogFile(source, file, len(logs), _checked(options), ()).reads(logs)
+    found = LogFile(source, file, len(logs), _checked(options), companions).reads(logs)
     return [row for read in found for row in read.results]
+
+
+def _beside(connection: Connection, hashes: Sequence[str]) -> tuple[SourceFile, ...]:
+    """The files of these hashes, in their order. Raises ValueError for one that is not there."""
+    question = questions.of_hashes(hashes)
+    found = {row["sha256"]: row for row in connection.execute(question).mappings()}
+    if missing := [one for one in hashes if one not in found]:
+        raise ValueError(f"no source has the SHA-256 {missing[0]}")
+    return tuple(_source(connection, found[one]) for one in hashes)
+
+
+def _source(connection: Connection, row: RowMapping) -> SourceFile:
+    content = b"".join(content_of(connection, row["source_id"]))
+    return SourceFile(row["path"], content, row["parser"], row["parser_version"])
+
+
+def _companion(source: SourceFile) -> Companion:
+    content = source.content
+    assert isinstance(content, bytes)
+    [log] = formats.named(source.parser).parse(source.path, [content])
+    return Companion(source, log)
 
 
 def _differing(kept: object, read: object, names: Iterable[str]) -> Iterator[str]:
@@ -325,16 +353,11 @@ class _Runs:
         file, logs = parsed_log(record["path"], formats.named(record["parser"]), chunks)
         order = list(formats.FORMATS)
         beside = (it for it in files if it is not record)
-        companions = map(self._companion, sorted(beside, key=lambda it: order.index(it["parser"])))
+        sources = [_source(self.connection, it) for it in beside]
+        companions = map(_companion, sorted(sources, key=lambda it: order.index(it.parser)))
         source = Source(Path(record["path"]), "log", named=True)
         found = LogFile(source, file, len(logs), _checked(options), [*companions]).reads(logs)
         yield from (read for read in found if isinstance(read, RunRead))
-
-    def _companion(self, file: RowMapping) -> Companion:
-        content = self._content(file["source_id"])
-        [log] = formats.named(file["parser"]).parse(file["path"], [content])
-        source = SourceFile(file["path"], content, file["parser"], file["parser_version"])
-        return Companion(source, log)
 
     def _content(self, source_id: int) -> bytes:
         return b"".join(content_of(self.connection, source_id))
