@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import chain
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
@@ -107,17 +106,19 @@ def _without_nul(value: Value) -> Value:
 
 
 def _texts(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case BaseModel():
-            yield from _texts(vars(value))
-        case Mapping():
-            yield from chain.from_iterable(map(_texts, (*value.keys(), *value.values())))
-        case tuple() | list():
-            yield from chain.from_iterable(map(_texts, value))
-        case _:
-            pass
+    left = [value]
+    while left:
+        match left.pop():
+            case str() as text:
+                yield text
+            case tuple() | list() as items:
+                left += items
+            case BaseModel() as model:
+                left += vars(model).values()
+            case Mapping() as entries:
+                left += (*entries.values(), *entries.keys())
+            case _:
+                pass
 
 
 class RunRecord(Frozen):

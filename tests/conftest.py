@@ -6,6 +6,7 @@ import sys
 import tempfile
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,12 @@ POSTGRES_URL = "PERFDB_TEST_PG_URL"
 settings.register_profile("anywhere", deadline=None)
 settings.register_profile("integration", deadline=None, derandomize=True)
 settings.load_profile("integration" if os.environ.get("CI") else "anywhere")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: no process is left with a long one when the rest is done."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: slow[item.path] == 0)
 
 
 @pytest.fixture(autouse=True)

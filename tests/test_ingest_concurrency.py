@@ -74,6 +74,7 @@ def ingest_together(start: Barrier, address: str, tree: Path) -> None:
     assert RUNS + PAGE_ROWS == report.new + report.unchanged
 
 
+@pytest.mark.slow
 def test_eight_processes_at_once_store_what_one_stores(
     empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
 ) -> None:
@@ -184,6 +185,7 @@ def assert_every_source_is_whole_or_absent(url: URL) -> None:
     assert published in (0, PAGE_ROWS)
 
 
+@pytest.mark.slow
 def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_completes_it(
     empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
 ) -> None:

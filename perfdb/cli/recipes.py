@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfdb.cli import options
 from perfdb.cli.options import json_option, max_cases_option, print_json, print_table
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.units import counted
@@ -118,6 +119,76 @@ def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
         print_json({"recipes": len(files), "cases": cases, "problems": []})
     else:
         click.echo(f"no problem in {counted(len(files), 'recipe')} with {counted(cases, 'case')}")
+
+
+@recipes.command("import")
+@click.argument("framework", type=click.Choice(["automodel"]))
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--set", "pairs", metavar="FIELD=VALUE", multiple=True,
+              help="A field that the file leaves open; may be repeated.")  # fmt: skip
+def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
+    """Print a recipe that carries a framework's own configuration unchanged.
+
+    FILE is the YAML of AutoModel's benchmark recipe. What it leaves open is asked for: the systems
+    and the number of GPUs, and the model where the catalog does not know its name.
+    """
+    from perfdb import recipe, yamlfile
+    from perfdb.recipe.load import read_text
+    from perfdb.units import slug
+
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        raise InputError(text)
+    lines = [f"name: {slug(path.stem)}", f"description: {framework} with {path.name} as it is."]
+    for field, equals, value in (pair.partition("=") for pair in pairs):
+        if not equals:
+            raise InputError(Diagnostic("--set", f"{field!r} is no FIELD=VALUE"))
+        lines.append(f"{field}: {f'[{value}]' if field == 'systems' else value}")
+    given = yamlfile.parse("--set", "\n".join(lines), keep_last=True)
+    if isinstance(given, yamlfile.Unreadable):
+        raise InputError(given.problems)
+    click.echo(recipe.wrapped(str(path), text, given), nl=False)
+
+
+@recipes.command()
+@PATHS
+@options.db_option
+@options.only_options("release", "framework", "system", "model")
+@max_cases_option
+@json_option
+@options.gate_option(
+    ("missing",), "Exit with 1 where a published row has no recipe. [default: never]"
+)
+def coverage(
+    gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, as_json: bool,
+    **only: str | None,
+) -> int:  # fmt: skip
+    """Say which published rows have a recipe, and which were reproduced.
+
+    The rows are those of the store, the recipes those of PATHS or of the folder recipes/. A row is
+    reproduced where the measured case is as fast as the row says, or faster.
+    """
+    from perfdb.compare import coverage as covered
+    from perfdb.compare.releases import release_ids
+    from perfdb.db.session import reading_current, store_url
+    from perfdb.queries.results import current, read
+    from perfdb.queries.scope import Scope, within
+
+    specs = [spec for file in _load(paths, max_cases) for spec in file.points]
+    with reading_current(store_url(only.pop("db"))) as connection:
+        ids = release_ids(connection, only.pop("release"))
+        scope = Scope(**only, release_ids=ids)
+        rows = covered.coverage(read(connection, within(connection, current(), scope)), specs)
+    counts = covered.summary(rows)
+    if as_json:
+        print_json(counts)
+    else:
+        print_table("coverage", covered.COLUMNS, map(covered.cells, rows))
+        click.echo(
+            f"{counts['with_recipe']} of {counted(len(rows), 'published row')} have a recipe, "
+            f"{counts['measured']} were measured, {counts['reproduced']} reproduced"
+        )
+    return 1 if gate and counts["missing"] else 0
 
 
 @recipes.command()

@@ -84,11 +84,11 @@ def among(
 ) -> sa.ColumnElement[bool]:
     """Whether a column has one of these keys.
 
-    PostgreSQL takes them as one parameter: each by itself costs more than to look it up.
+    They are one parameter, since each by itself costs more than to look it up.
     """
     if connection.dialect.name == "postgresql":
         return column == sa.any_(sa.literal(wanted, postgresql.ARRAY(sa.Text)))
-    return column.in_(wanted)
+    return column.in_(sa.bindparam(None, wanted, expanding=True))
 
 
 def known(

@@ -14,6 +14,8 @@ from perfdb.recipe.expand import data_parallel, global_batch_size
 from perfdb.recipe.model import OPTIONS, CaseSettings
 from perfdb.record import MOST, Scalar
 
+ENDS = ("embedding", "loss")
+"""The ends of a model that a pipeline may count as a layer each."""
 REQUIRED = ("framework", "model", "num_gpus", "precision", "sequence_length", "systems")
 
 
@@ -123,18 +125,22 @@ def _pipeline(it: CaseLayout) -> Checks:
     measured with megatron-core 0.16.1: no error, and a gradient norm of 3.78 instead of 0.95. The
     neighbors on both sides are one rank, and messages mix up.
     """
-    layers, stages, virtual = it.model.num_layers, it.pipeline, it.virtual
+    stages, virtual, options = it.pipeline, it.virtual, it.settings.options
+    ends = sum(options.get(f"account_for_{end}_in_pipeline_split") is True for end in ENDS)
+    layers = it.model.num_layers + ends
     is_interleaved = virtual > 1 and stages > 1
     micro = it.data * (it.settings.micro_batch_size or 1)
     num_micro = it.global_batch // max(micro, 1)
-    batched = it.settings.options.get("batch_p2p_comm") is True
+    is_even = it.settings.framework != "automodel"  # it gives the last stages fewer layers
+    batched = options.get("batch_p2p_comm") is True
     return (
         (virtual > 1 and stages == 1, "virtual_pipeline",
          f"VP {virtual} needs a pipeline, and PP is 1",
          "set pipeline_parallel, or remove virtual_pipeline"),
-        ((is_interleaved or virtual == 1) and layers % (stages * virtual),
+        (is_even and (is_interleaved or virtual == 1) and layers % (stages * virtual),
          "virtual_pipeline" if virtual > 1 else "pipeline_parallel",
-         f"PP {stages} × VP {virtual} does not divide the {layers} layers of {it.model.name}",
+         f"PP {stages} × VP {virtual} does not divide the {layers} layers of {it.model.name}"
+         f"{' and its ends' * bool(ends)}",
          f"choose PP × VP among the divisors of {layers}"),
         (is_interleaved and batched and stages == 2, "options",
          "batch_p2p_comm with VP and PP 2 trains with wrong gradients, silently",

@@ -1,16 +1,19 @@
 """From a recipe to its cases: overrides, the matrix, weak scaling, systems. Pure."""
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from perfdb import metrics
 from perfdb.errors import Diagnostic
 from perfdb.recipe.model import CaseSettings, Recipe
-from perfdb.record import Case
+from perfdb.record import Case, Scalar
 from perfdb.yamlfile import Document, Place
 
+CARRIED = "framework_config_sha256"
+"""The option of a case that tells the configuration which its recipe carries."""
 CASE_FIELDS = CaseSettings.model_fields.keys() & Case.model_fields.keys()
 
 
@@ -38,6 +41,10 @@ class RunSpec:
     seed: int
     timeout_s: float
     container: str | None
+    published: Mapping[str, Scalar]
+    """What the published row of the case prints where it is wrong, by field."""
+    framework_config: str | None = None
+    """The framework's own configuration, where the recipe carries one."""
 
 
 Override = tuple[Mapping[str, object], Mapping[str, Place]]
@@ -63,14 +70,14 @@ def drafts(recipe: Recipe, document: Document) -> list[Draft]:
         (fields, {"": ("cases", index)} | {name: ("cases", index, name) for name in fields})
         for index, fields in enumerate(recipe.cases)
     ]
-    made = []
+    made, told = [], _told_apart(recipe.cases)
     for case, cell in itertools.product(listed or [({}, {})], [*_from_matrix(recipe)]):
         fields = {**own, **case[0], **cell[0]}
         merged: dict[str, object] = {}  # options are merged, not replaced
         for options in (one.get("options") for one in (own, case[0], cell[0])):
             merged |= options if isinstance(options, Mapping) else {}
         settings = CaseSettings.model_validate(fields | ({"options": merged} if merged else {}))
-        label = "/".join(filter(None, (recipe.name, _label(case[0]), _label(cell[0]))))
+        label = "/".join(filter(None, (recipe.name, _label(case[0], told), _label(cell[0]))))
         made.append(Draft(label, settings, {**top, **case[1], **cell[1]}))
     return made
 
@@ -84,9 +91,19 @@ def _from_matrix(recipe: Recipe) -> Iterator[Override]:
         yield fields, {name: ("matrix", name, index) for name, index in chosen.items()}
 
 
-def _label(fields: Mapping[str, object]) -> str:
+def _told_apart(cases: Sequence[Mapping[str, object]]) -> list[str]:
+    """The first fields of listed cases that are enough to tell these apart."""
+    names = list(dict.fromkeys(name for fields in cases for name in fields))
+    for count in range(1, len(names)):
+        if len({_label(fields, names[:count]) for fields in cases}) == len(cases):
+            return names[:count]
+    return names
+
+
+def _label(fields: Mapping[str, object], named: Collection[str] | None = None) -> str:
     """'num_gpus=16/options=overlap:True': what sets a case apart in its name."""
-    return "/".join(f"{name}={_short(value)}" for name, value in fields.items())
+    shown = {name: value for name, value in fields.items() if named is None or name in named}
+    return "/".join(f"{name}={_short(value)}" for name, value in shown.items())
 
 
 def _short(value: object) -> str:
@@ -123,14 +140,20 @@ def point(draft: Draft, system: str) -> RunSpec:
         "data_parallel": size,
         "gradient_accumulation": metrics.gradient_accumulation(total, batch, size),
     }
+    fields = settings.model_dump(include=set(CASE_FIELDS)) | derived
+    if carried := settings.framework_config:  # its other settings make another case, too
+        digest = hashlib.sha256(carried.encode()).hexdigest()[:12]
+        fields["options"] = {**settings.options, CARRIED: digest}
     return RunSpec(
         name=draft.label if len(settings.systems) == 1 else f"{draft.label}/{system}",
-        case=Case.model_validate(settings.model_dump(include=set(CASE_FIELDS)) | derived),
+        case=Case.model_validate(fields),
         warmup_steps=settings.warmup_steps,
         measured_steps=settings.measured_steps,
         seed=settings.seed,
         timeout_s=settings.timeout_s,
         container=settings.container,
+        published=settings.published,
+        framework_config=settings.framework_config,
     )
 
 

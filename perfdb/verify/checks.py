@@ -4,12 +4,12 @@ Each looks at items one by one, and yields what is wrong.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from sqlalchemy import Connection, RowMapping
 
-from perfdb import flops
+from perfdb import catalog, flops
 from perfdb.audit.check import AUDIT_VERSION, audit
 from perfdb.audit.check import stored as audited
 from perfdb.db import findings as kept_findings
@@ -21,7 +21,7 @@ from perfdb.errors import DamagedBytesError, InputError
 from perfdb.groups import grouped
 from perfdb.queries import checks as questions
 from perfdb.queries import results as result_queries
-from perfdb.record import Release
+from perfdb.record import Release, Result
 from perfdb.units import counted
 from perfdb.verify import figures as recomputing
 from perfdb.verify.base import Fault, PassedOver, Watch
@@ -109,13 +109,16 @@ def orphans(connection: Connection, watch: Watch) -> Iterator[Fault]:
         yield from (Fault(one, message) for one in connection.scalars(question))
 
 
-def figures(connection: Connection, watch: Watch) -> Iterator[Fault]:
+def figures(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
     """Every measured current result follows from its stored steps."""
     for row in watch(connection.execute(result_queries.with_runs()).mappings().all()):
         [(run, its_steps)] = with_steps(connection, [row])
         where, result = f"run {run.run_id}", run.result
         made_by, now = result.formula_version, flops.FORMULA_VERSION
         older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
+        if reason := recomputing.lost(run):
+            yield PassedOver(where, f"{reason}: its TFLOP/s and MFU cannot be recomputed")
+            continue
         try:
             after = recomputing.recomputed(run, its_steps, Asked())
         except InputError as error:
@@ -162,12 +165,8 @@ def findings(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOve
     rows, others = audited(connection)
     by_release = grouped(rows, lambda row: row.release_id)
     for row in watch(connection.execute(questions.RELEASES).all()):
-        if row.audited_version != AUDIT_VERSION:
-            by = f"by version {row.audited_version} of the audit; this is {AUDIT_VERSION}"
-            reason = "its results have changed since they were audited"
-            yield PassedOver(
-                f"release {row.id}", f"audited {by}" if row.audited_version else reason
-            )
+        if reason := _unaudited(row.audited_version, by_release.get(row.id, ())):
+            yield PassedOver(f"release {row.id}", reason)
             continue
         found = audit(by_release.get(row.id, ()), others)
         extra, missing = kept_findings.differences(connection, row.id, found)
@@ -178,6 +177,22 @@ def findings(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOve
             yield Fault(
                 f"result {result_id}", f"the finding of the rule {rule} is not in the store"
             )
+
+
+def _unaudited(version: int | None, rows: Sequence[Result]) -> str | None:
+    """Why the audit may find something else in the results of a release now."""
+    if version is None:
+        return "its results have changed since they were audited"
+    if version != AUDIT_VERSION:
+        return f"audited by version {version} of the audit; this is {AUDIT_VERSION}"
+    for row in rows:
+        for name, title, known in (
+            (row.system, row.system_title, catalog.systems()),
+            (row.model, row.model_title, catalog.models()),
+        ):
+            if name not in known and title != name:
+                return f"{name!r} is not in the catalogue any more"
+    return None
 
 
 def log(connection: Connection, watch: Watch) -> Iterator[Fault]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection, RowMapping
 
-from perfdb import flops, formats, measure
+from perfdb import catalog, flops, formats, measure
 from perfdb.db import tables
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow, SourceFile, StepRow, step_rows
 from perfdb.db.sources import content_of
@@ -68,6 +68,13 @@ def _unreadable(source: RowMapping) -> str | None:
     return None
 
 
+def _lost(row: RowMapping) -> str | None:
+    """What the catalogue no longer has of what a page or log names."""
+    if row["parser"] == RUN_DIRECTORY or row["system"] in catalog.systems():
+        return None
+    return f"its system {row['system']!r} is not in the catalogue any more"
+
+
 def _options(row: RowMapping) -> str:
     """What the options state that a result was read with, and its release, as JSON."""
     return json.dumps([row["stated"], row["framework"], row["release"]])
@@ -117,7 +124,9 @@ def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOv
         for row in some:
             line = row["source_line"]
             where = f"{row['path']}:{line}" if line else row["path"]
-            if problem := ", ".join(_differing_row(connection, row, content)):
+            if lost := _lost(row):
+                yield PassedOver(where, lost)
+            elif problem := ", ".join(_differing_row(connection, row, content)):
                 yield Fault(where, f"result {row['key']}: {problem}")
 
 
@@ -218,7 +227,7 @@ def runs(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
         record = next((file for file in files if file["is_record"]), None)
         if record is None:
             yield Fault(where, "the file that says what it is is none of its files")
-        elif reason := _unreadable(record):
+        elif reason := _unreadable(record) or next(filter(None, map(_lost, its)), None):
             yield PassedOver(where, reason)
         else:
             found = _of_run(reread, run, files, record, its)

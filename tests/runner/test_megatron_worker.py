@@ -36,6 +36,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, str]:
 
 
 @needs_megatron
+@pytest.mark.slow
 def test_it_writes_a_line_for_every_step(finished: tuple[Job, str]) -> None:
     """Warm-up steps too, also on the console; BF16 is within 1e-3 of the losses in FP32."""
     run, output = finished
@@ -68,6 +69,7 @@ def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
 
 
 @needs_megatron
+@pytest.mark.slow
 def test_a_run_that_diverges_goes_on_and_says_so(tmp_path: Path) -> None:
     """Not-a-number is written as text, so that every JSON reader reads the line."""
     run = job(tmp_path, config(optimizer_lr=1e30))
@@ -78,6 +80,7 @@ def test_a_run_that_diverges_goes_on_and_says_so(tmp_path: Path) -> None:
 
 
 @needs_megatron
+@pytest.mark.slow
 def test_a_run_stopped_in_the_middle_leaves_whole_lines(tmp_path: Path) -> None:
     """Each step is in the file as it happens; there is no summary."""
     run = job(tmp_path, config(measured_steps=100_000))
@@ -130,10 +133,19 @@ def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
     assert every_module - {"runner.megatron.cpu"} == set(loaded)
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
+WORKERS = [
+    *sorted(PACKAGE.glob("*.py")), *sorted((ROOT / "runner" / "automodel").glob("*.py")),
+    ROOT / "runner" / "cpu.py", ROOT / "runner" / "worker.py",
+]  # fmt: skip
+OWN = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WORKERS} | {
+    "runner.megatron", "runner.automodel",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", WORKERS, ids=lambda path: "/".join(path.parts[-2:]))
 def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
-    """The standard library, torch, megatron, and its own modules."""
-    allowed = sys.stdlib_module_names | {"torch", "megatron"}
+    """The standard library, torch, its framework, and the workers' own modules."""
+    allowed = sys.stdlib_module_names | {"torch", "megatron", "nemo_automodel"}
     imported = {
         name
         for node in ast.walk(ast.parse(path.read_text()))
@@ -147,7 +159,7 @@ def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
     }
 
     strangers = {name for name in imported if name.partition(".")[0] not in allowed}
-    assert set() == {name for name in strangers if not name.startswith("runner.megatron")}
+    assert strangers <= OWN
 
 
 @needs_megatron

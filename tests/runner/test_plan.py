@@ -61,7 +61,7 @@ UNKNOWN = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
     [
         (target(), "llama3-8b-8l-1gpu/dgx-h100", "needs dgx-h100, this machine is cpu"),
         (target(H100), "smoke-dp2", "needs cpu, this machine is dgx-h100"),
-        (target(H100), "nemotron4-15b/num_gpus=16/precision=bf16",
+        (target(H100), "nemo-nemotron4-15b-scaling/num_gpus=16/precision=bf16",
          "needs 16 GPUs, this machine has 8"),
         (target(H100, backends={"megatron-core": Unable()}), "llama3-8b-8l-1gpu/dgx-h100",
          "not today"),

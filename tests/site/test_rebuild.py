@@ -280,6 +280,7 @@ own
 """
 
 
+@pytest.mark.slow
 def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path) -> None:
     """After a run more, a correction and withdrawals, to the byte and to the folder.
 
