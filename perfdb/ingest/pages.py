@@ -13,7 +13,7 @@ from perfdb.ingest.find import Source
 from perfdb.ingest.options import Checked
 from perfdb.ingest.reads import PAGE, PAGE_PARSER_VERSION, PageRows, Rejected, Skipped
 from perfdb.ingest.unpack import chunks
-from perfdb.pages.base import PageContext
+from perfdb.pages.base import PageContext, PageRead
 
 UNKNOWN: Final = (
     "neither a run directory, a page with a table of results nor a log of a known format"
@@ -55,8 +55,7 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
         return Rejected(where, unread) if source.named else Rejected(where, (), unread)
     if not source.named and _OURS.search(text):
         return Skipped(where, reason="made")
-    found = reader.read(where, text, _context(options))
-    rows, repeated = once_each(where, [measure.of_page(row) for row in found.results])
+    found, rows, repeated = rows_of_page(where, text, options)
     problems = (*found.problems, *reader.by_cause([repeated]))
     return PageRows(
         where,
@@ -67,6 +66,17 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
         emptied=source.named and not rows and not problems,
         original=found.original,
     )
+
+
+def rows_of_page(
+    where: str, text: str, options: Checked
+) -> tuple[PageRead, tuple[ResultRow, ...], tuple[Diagnostic, ...]]:
+    """What a page holds, its results, each once, and what is wrong with those that are not."""
+    from perfdb.pages import reader  # noqa: PLC0415  as above
+
+    found = reader.read(where, text, _context(options))
+    rows = [replace(measure.of_page(row), stated=options.stated) for row in found.results]
+    return found, *once_each(where, rows)
 
 
 def once_each(

@@ -24,7 +24,7 @@ from perfdb.pages.context import PageStatement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import PageTable
-from perfdb.record import PublishedResult
+from perfdb.record import Original, PublishedResult
 from perfdb.text import absent, line_ranges, parsed
 
 FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
@@ -94,6 +94,11 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
         ),
         original=head.settings.original,
     )
+
+
+def original(text: str) -> Original:
+    """What a page states of its original."""
+    return front.read("", _page(text).front).settings.original
 
 
 def looks_like_page(text: str) -> bool:
