@@ -40,7 +40,7 @@ MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Original:
+class Provenance:
     """The results that are meant, of one case and release, and how they were made.
 
     `record`: of the run that is shown; `made`: the case of a recipe. None: not known.
@@ -154,7 +154,7 @@ def _results(connection: Connection, word: str) -> list[Result]:
     return results.read(connection, results.referred_to(word))
 
 
-def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -> Original:
+def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -> Provenance:
     shown = side.shown
     record = run_diff.record_of(connection, shown.run_id) if shown.run_id else None
     is_there = recipes.exists() or recipes != DEFAULT
@@ -173,10 +173,10 @@ def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -
         facts = run_diff.of_stored(connection, shown.run_id)
     elif made:
         facts = run_diff.of_spec(made.spec, shown)
-    return Original(side, facts, record, made)
+    return Provenance(side, facts, record, made)
 
 
-def _document(connection: Connection, original: Original) -> dict[str, Any]:
+def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
     """What belongs to the number. None: not known, or none there."""
     it, made, record = original.side.shown, original.made, original.record
     document = {
@@ -239,7 +239,7 @@ def _perfdb(arguments: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _runs(
-    original: Original, *, run_it: bool, against: Path | None, repeat: int, output: Path
+    original: Provenance, *, run_it: bool, against: Path | None, repeat: int, output: Path
 ) -> tuple[list[RunDir], str]:
     """The directories of the runs to judge, and why there are none."""
     if against:
@@ -252,7 +252,7 @@ def _runs(
 
 
 def _judged(
-    original: Original, made: Sequence[RunDir], folder: Path, metric: str | None
+    original: Provenance, made: Sequence[RunDir], folder: Path, metric: str | None
 ) -> Reproduction:
     """The verdict on runs, by their figures in a store of their own."""
     if original.facts is None:
