@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+from functools import cache
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the same modules are built on every machine
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # as in train.py
@@ -40,6 +41,7 @@ def main() -> None:
         answers.flush()
 
 
+@cache
 def world(config: WorkerConfig, world_size: int) -> dict[str, object]:
     """What the first rank of each pipeline stage holds, and the parameters of the whole model.
 
