@@ -104,7 +104,7 @@ def _not_covered(case: Case) -> str | None:
 
 def _checked(point: RunSpec, build: Build) -> DeepCheck:
     case = point.case
-    settings = json.loads(megatron_core.worker_config(point))
+    settings = megatron_core.settings(point)
     settings["precision"] = "fp32" if case.precision == "fp32" else "bf16"
     built = build({"config": settings, "world_size": case.num_gpus})
     if error := built.get("error"):

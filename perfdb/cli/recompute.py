@@ -8,7 +8,9 @@ from perfdb.compare.releases import release_ids
 from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic
 from perfdb.flops import CONVENTIONS
+from perfdb.messages import note_text
 from perfdb.queries.scope import Scope
+from perfdb.record import Note
 from perfdb.units import UNKNOWN, significant
 from perfdb.verify import recompute as recomputing
 from perfdb.verify.figures import Asked
@@ -109,7 +111,7 @@ def _print(report: RecomputeReport, *, dry_run: bool) -> None:
     left = f", {len(report.left):,} left as they were" if report.left else ""
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
-        remedy, where = "its figures stay; name another window", f"run {one.stored.run_id}"
+        remedy, where = f"its figures stay; {one.remedy}", f"run {one.stored.run_id}"
         click.echo(Diagnostic(where, one.reason or "", remedy=remedy), err=True)
     if not report.examined:
         click.echo("nothing to recompute: no measured result there", err=True)
@@ -129,4 +131,6 @@ def _row(one: Recomputed) -> tuple[str, ...]:
 def _text(value: object) -> str:
     if value is None:
         return UNKNOWN
+    if isinstance(value, Note):
+        return note_text(value)
     return significant(value, 5) if isinstance(value, float) else str(value)

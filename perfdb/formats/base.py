@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Steps
-from perfdb.record import Figures, Outcome, PartialCase
+from perfdb.record import TIME_TO_TRAIN, Figures, Outcome, PartialCase
 
 Content = Iterable[bytes]
 """The bytes of a file in chunks of any size, in order."""
@@ -42,6 +42,8 @@ class ParsedLog:
     """The steps to take figures over."""
     emitted: Figures = field(default_factory=Figures)
     """Printed figures of the whole run."""
+    peak_tflops: float | None = None
+    """The dense peak of a GPU that its printed MFU is of, in a file without steps."""
     emitted_line: int | None = None
     item: str | None = None
     """The name of the result in a file of several."""
@@ -56,6 +58,12 @@ class ParsedLog:
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     """What a reader of the figures should know, and what was kept but not understood."""
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it sums a run up: by figures of the whole run, or its time to train alone."""
+        has_figures = any(self.emitted.model_dump().values()) or TIME_TO_TRAIN in self.extras
+        return has_figures and not self.steps
 
     @property
     def framework(self) -> str | None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from perfdb import catalog
 from perfdb.recipe import RunSpec
-from perfdb.record import Case
 from perfdb.rundir import RunDir
 from runner.backends.base import Command
 
@@ -41,8 +40,9 @@ def version() -> str | None:
     return str(info["__version__"])
 
 
-def unsupported(case: Case) -> str | None:
+def unsupported(point: RunSpec) -> str | None:
     """This worker pre-trains GPT and MoE models in BF16 or FP32."""
+    case = point.case
     family = catalog.model(case.model).family
     checks = (
         (family not in FAMILIES,
@@ -59,21 +59,23 @@ def unsupported(case: Case) -> str | None:
     return next((reason for is_unsupported, reason in checks if is_unsupported), None)
 
 
-def worker_config(point: RunSpec) -> str:
+def files(point: RunSpec, run: RunDir) -> dict[str, str]:
     """The JSON that runner.megatron.config reads."""
+    return {run.worker_config.name: json.dumps(settings(point), indent=1)}
+
+
+def settings(point: RunSpec) -> dict[str, object]:
+    """The worker's configuration."""
     case = point.case
-    return json.dumps(
-        {
-            "schema_version": 1,
-            "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
-            **case.model_dump(include=set(LAYOUT_FIELDS)),
-            "warmup_steps": point.warmup_steps,
-            "measured_steps": point.measured_steps,
-            "seed": point.seed,
-            "options": dict(case.options),
-        },
-        indent=1,
-    )
+    return {
+        "schema_version": 1,
+        "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
+        **case.model_dump(include=set(LAYOUT_FIELDS)),
+        "warmup_steps": point.warmup_steps,
+        "measured_steps": point.measured_steps,
+        "seed": point.seed,
+        "options": dict(case.options),
+    }
 
 
 def command(point: RunSpec, run: RunDir) -> Command:
