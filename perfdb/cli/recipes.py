@@ -1,6 +1,8 @@
 """`perfdb recipes`: list, show and validate recipes; print their JSON Schema."""
 
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import click
@@ -104,21 +106,42 @@ def _resolved(point: "RunSpec") -> dict[str, object]:
     }
 
 
+deep_option = click.option(
+    "--deep", is_flag=True,
+    help="Build the model of each pipeline stage, without GPUs, and add up a GPU's memory.",
+)  # fmt: skip
+
+
+def _deep_check() -> ModuleType:
+    """The runner's, by name as in the table of commands: this package imports no runner."""
+    return import_module("runner.deep_check")
+
+
 @recipes.command()
 @PATHS
+@deep_option
 @max_cases_option
 @json_option
-def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
+def validate(paths: tuple[Path, ...], deep: bool, max_cases: int, as_json: bool) -> int:
     """Check recipes and say everything that is wrong with all of them.
 
-    Without PATHS they are those of the folder recipes/.
+    Without PATHS they are those of the folder recipes/. With --deep one process stands for a rank
+    of each pipeline stage and builds its Megatron-Core model: parameters per rank, memory per GPU
+    by part, balance of the pipeline. The exit code is then 1 where a case does not build or fit.
     """
     files = _load(paths, max_cases)
-    cases = sum(len(file.points) for file in files)
+    points = [point for file in files for point in file.points]
+    checks = _deep_check().check(points) if deep else []
     if as_json:
-        print_json({"recipes": len(files), "cases": cases, "problems": []})
+        problems = {"recipes": len(files), "cases": len(points), "problems": []}
+        print_json(problems | ({"deep": [it.as_json() for it in checks]} if deep else {}))
+    elif deep:
+        print_table("deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
     else:
-        click.echo(f"no problem in {counted(len(files), 'recipe')} with {counted(cases, 'case')}")
+        click.echo(
+            f"no problem in {counted(len(files), 'recipe')} with {counted(len(points), 'case')}"
+        )
+    return int(any(it.ok is False for it in checks))
 
 
 @recipes.command("import")
@@ -154,19 +177,21 @@ def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
 @PATHS
 @options.db_option
 @options.only_options("release", "framework", "system", "model")
+@deep_option
 @max_cases_option
 @json_option
 @options.gate_option(
     ("missing",), "Exit with 1 where a published row has no recipe. [default: never]"
 )
 def coverage(
-    gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, as_json: bool,
+    gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, deep: bool, as_json: bool,
     **only: str | None,
 ) -> int:  # fmt: skip
     """Say which published rows have a recipe, and which were reproduced.
 
     The rows are those of the store, the recipes those of PATHS or of the folder recipes/. A row is
-    reproduced where the measured case is as fast as the row says, or faster.
+    reproduced where the measured case is as fast as the row says, or faster. With --deep those are
+    counted that `perfdb recipes validate --deep` finds ok.
     """
     from perfdb.compare import coverage as covered
     from perfdb.compare.releases import release_ids
@@ -179,14 +204,17 @@ def coverage(
         ids = release_ids(connection, only.pop("release"))
         scope = Scope(**only, release_ids=ids)
         rows = covered.coverage(read(connection, within(connection, current(), scope)), specs)
-    counts = covered.summary(rows)
+    wanted = {it.spec.name: it.spec for it in rows if it.spec}
+    checks = _deep_check().check([*wanted.values()]) if deep else []
+    counts = covered.summary(rows, {it.name: it.ok for it in checks} if deep else None)
     if as_json:
         print_json(counts)
     else:
         print_table("coverage", covered.COLUMNS, map(covered.cells, rows))
+        built = f"{counts['buildable']} can be built, " if deep else ""
         click.echo(
             f"{counts['with_recipe']} of {counted(len(rows), 'published row')} have a recipe, "
-            f"{counts['measured']} were measured, {counts['reproduced']} reproduced"
+            f"{built}{counts['measured']} were measured, {counts['reproduced']} reproduced"
         )
     return 1 if gate and counts["missing"] else 0
 

@@ -95,12 +95,19 @@ def cells(it: RowCoverage) -> tuple[object, ...]:
     return row, _place(it.row), it.spec and it.spec.name, "\n".join(fixed) or None, it.verdict
 
 
-def summary(rows: Sequence[RowCoverage]) -> dict[str, object]:
-    """How many rows there are, have a recipe, were measured and reproduced; each row, as JSON."""
+def summary(
+    rows: Sequence[RowCoverage], built: Mapping[str, bool | None] | None
+) -> dict[str, object]:
+    """How many rows there are, have a recipe, were measured and reproduced; each row, as JSON.
+
+    `built` has the verdict of the deep check on each case by name; None: it was not made.
+    """
     listed = [_object(it) for it in rows]
+    buildable = [built.get(it.spec.name) for it in rows if it.spec] if built is not None else None
     return {
         "rows": len(rows),
         "with_recipe": sum(it.spec is not None for it in rows),
+        "buildable": None if buildable is None else buildable.count(True),
         "measured": sum(it.verdict is not None for it in rows),
         "reproduced": sum(it.is_reproduced for it in rows),
         "missing": [it for it in listed if it["case"] is None],

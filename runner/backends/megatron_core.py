@@ -61,20 +61,21 @@ def unsupported(point: RunSpec) -> str | None:
 
 def files(point: RunSpec, run: RunDir) -> dict[str, str]:
     """The JSON that runner.megatron.config reads."""
+    return {run.worker_config.name: json.dumps(settings(point), indent=1)}
+
+
+def settings(point: RunSpec) -> dict[str, object]:
+    """The worker's configuration."""
     case = point.case
-    told = json.dumps(
-        {
-            "schema_version": 1,
-            "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
-            **case.model_dump(include=set(LAYOUT_FIELDS)),
-            "warmup_steps": point.warmup_steps,
-            "measured_steps": point.measured_steps,
-            "seed": point.seed,
-            "options": dict(case.options),
-        },
-        indent=1,
-    )
-    return {run.worker_config.name: told}
+    return {
+        "schema_version": 1,
+        "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
+        **case.model_dump(include=set(LAYOUT_FIELDS)),
+        "warmup_steps": point.warmup_steps,
+        "measured_steps": point.measured_steps,
+        "seed": point.seed,
+        "options": dict(case.options),
+    }
 
 
 def command(point: RunSpec, run: RunDir) -> Command:

@@ -14,7 +14,10 @@ from megatron.core import parallel_state
 from megatron.core.models.gpt import gpt_layer_specs
 from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.spec_utils import ModuleSpec
-from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
+from megatron.core.transformer.transformer_block import (
+    TransformerBlockSubmodules,
+    get_num_layers_to_build,
+)
 from megatron.core.transformer.transformer_config import TransformerConfig
 from torch import Tensor, nn
 
@@ -22,16 +25,18 @@ from torch import Tensor, nn
 HAVE_TRANSFORMER_ENGINE: bool = gpt_layer_specs.HAVE_TE and torch.cuda.is_available()
 
 
-def layer_spec(config: TransformerConfig) -> ModuleSpec | TransformerBlockSubmodules:
+def layer_spec(
+    config: TransformerConfig, vp_stage: int | None
+) -> ModuleSpec | TransformerBlockSubmodules:
     """The modules that the layers of one model chunk are built from."""
     if HAVE_TRANSFORMER_ENGINE:
         return gpt_layer_specs.get_gpt_layer_with_transformer_engine_spec(
             num_experts=config.num_moe_experts, moe_grouped_gemm=config.moe_grouped_gemm
         )
-    return _local_block(config)
+    return _local_block(config, vp_stage)
 
 
-def _local_block(config: TransformerConfig) -> TransformerBlockSubmodules:
+def _local_block(config: TransformerConfig, vp_stage: int | None) -> TransformerBlockSubmodules:
     # Upstream bug: the router looks at a name that is only defined where Transformer Engine is
     # installed (NameError: te_general_gemm), on a GPU as on a CPU. Seen in 0.16.1.
     if not hasattr(moe_utils, "te_general_gemm"):
@@ -45,9 +50,8 @@ def _local_block(config: TransformerConfig) -> TransformerBlockSubmodules:
     layer.submodules.input_layernorm = norm
     layer.submodules.pre_mlp_layernorm = norm
     layer.submodules.self_attention.submodules.core_attention = CoreAttention
-    stages = config.pipeline_model_parallel_size
-    stages *= config.virtual_pipeline_model_parallel_size or 1
-    return TransformerBlockSubmodules([layer] * (config.num_layers // stages), layer_norm=norm)
+    num_layers = get_num_layers_to_build(config, vp_stage)
+    return TransformerBlockSubmodules([layer] * num_layers, layer_norm=norm)
 
 
 class RMSNorm(nn.RMSNorm):

@@ -56,6 +56,9 @@ class WorkerOptions:
     batch_p2p_comm: bool | None = None
     """Batched pipeline sends and receives; null: unless the pipeline is interleaved."""
     optimizer_lr: float = 1e-3
+    account_for_embedding_in_pipeline_split: bool = False
+    """The embedding counts as a layer of the first stage, as the loss may of the last."""
+    account_for_loss_in_pipeline_split: bool = False
 
 
 @dataclass(frozen=True)

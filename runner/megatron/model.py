@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.distributed as dist
 from megatron.core import parallel_state, tensor_parallel
 from megatron.core.activations import squared_relu
 from megatron.core.distributed import (
@@ -60,10 +61,34 @@ def build(config: WorkerConfig, device: torch.device) -> Training:
     torch.manual_seed(seed)
     tensor_parallel.model_parallel_cuda_manual_seed(seed)
     megatron = transformer_config(config, on_gpu=device.type == "cuda")
-    stages = [None] if config.virtual_pipeline is None else [*range(config.virtual_pipeline)]
-    chunks = [_chunk(config, megatron, stage).to(device) for stage in stages]
+    chunks = [chunk.to(device) for chunk in model_chunks(config, megatron)]
+    place = shard_place(config)
+    if config.options.init == "layout_invariant":
+        weights.initialise(chunks, config.model, place)
+    counts = weights.counts(chunks, place)
+    wrapped = _data_parallel(config, megatron, chunks)
+    optimizer = _optimizer(config, wrapped)
+    _connect(config, megatron, wrapped, optimizer)
+    return Training(wrapped, optimizer, device, counts)
+
+
+def start_groups(config: WorkerConfig) -> None:
+    """Divide the ranks into Megatron-Core's groups; they have joined already."""
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=config.tensor_parallel,
+        pipeline_model_parallel_size=config.pipeline_parallel,
+        virtual_pipeline_model_parallel_size=config.virtual_pipeline,
+        context_parallel_size=config.context_parallel,
+        expert_model_parallel_size=config.expert_parallel,
+        expert_tensor_parallel_size=config.effective_expert_tensor_parallel,
+        create_gloo_process_groups=dist.get_backend() != "fake",  # see fake_world.py
+    )
+
+
+def shard_place(config: WorkerConfig) -> weights.ShardPlace:
+    """Which part of the weights this rank holds."""
     local_experts = (config.model.num_experts or 0) // config.expert_parallel
-    place = weights.ShardPlace(
+    return weights.ShardPlace(
         dense=Shard(
             parallel_state.get_tensor_model_parallel_rank(),
             parallel_state.get_tensor_model_parallel_world_size(),
@@ -74,13 +99,6 @@ def build(config: WorkerConfig, device: torch.device) -> Training:
         ),
         first_expert=parallel_state.get_expert_model_parallel_rank() * local_experts,
     )
-    if config.options.init == "layout_invariant":
-        weights.initialise(chunks, config.model, place)
-    counts = weights.counts(chunks, place)
-    wrapped = _data_parallel(config, megatron, chunks)
-    optimizer = _optimizer(config, wrapped)
-    _connect(config, megatron, wrapped, optimizer)
-    return Training(wrapped, optimizer, device, counts)
 
 
 # ------------------------------------------------------------------------------- TransformerConfig
@@ -96,6 +114,10 @@ def transformer_config(config: WorkerConfig, *, on_gpu: bool) -> TransformerConf
         tensor_model_parallel_size=config.tensor_parallel,
         pipeline_model_parallel_size=config.pipeline_parallel,
         virtual_pipeline_model_parallel_size=config.virtual_pipeline,
+        account_for_embedding_in_pipeline_split=(
+            config.options.account_for_embedding_in_pipeline_split
+        ),
+        account_for_loss_in_pipeline_split=config.options.account_for_loss_in_pipeline_split,
         context_parallel_size=config.context_parallel,
         expert_model_parallel_size=config.expert_parallel,
         expert_tensor_parallel_size=config.effective_expert_tensor_parallel,
@@ -160,11 +182,17 @@ def _experts(model: ModelShape, dispatcher: str) -> dict[str, object]:
 # ----------------------------------------------------------------------------- model and optimizer
 
 
+def model_chunks(config: WorkerConfig, megatron: TransformerConfig) -> list[nn.Module]:
+    """This rank's chunks: one, or those of a virtual pipeline."""
+    stages = [None] if config.virtual_pipeline is None else [*range(config.virtual_pipeline)]
+    return [_chunk(config, megatron, stage) for stage in stages]
+
+
 def _chunk(config: WorkerConfig, megatron: TransformerConfig, vp_stage: int | None) -> nn.Module:
     """One chunk of consecutive layers, with the embedding or the loss where it is first or last."""
     model = GPTModel(
         config=megatron,
-        transformer_layer_spec=layer_spec(megatron),
+        transformer_layer_spec=layer_spec(megatron, vp_stage),
         vocab_size=config.model.vocab_size,
         max_sequence_length=config.sequence_length,
         pre_process=parallel_state.is_pipeline_first_stage(ignore_virtual=False, vp_stage=vp_stage),

@@ -36,7 +36,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
 from runner.megatron.config import WorkerConfig, read_config
 from runner.megatron.data import MicroBatch, MockData, Shard
-from runner.megatron.model import Training, build
+from runner.megatron.model import Training, build, start_groups
 from runner.megatron.steps import Clock, WorkerStep, megatron_line, reduced
 from runner.worker import (
     SUMMARY_VERSION,
@@ -119,14 +119,7 @@ def start_device(wanted: str | None) -> tuple[torch.device, Counter[str]]:
 def start_processes(config: WorkerConfig, device: torch.device) -> None:
     """Join the other ranks, and divide them into Megatron-Core's groups."""
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    parallel_state.initialize_model_parallel(
-        tensor_model_parallel_size=config.tensor_parallel,
-        pipeline_model_parallel_size=config.pipeline_parallel,
-        virtual_pipeline_model_parallel_size=config.virtual_pipeline,
-        context_parallel_size=config.context_parallel,
-        expert_model_parallel_size=config.expert_parallel,
-        expert_tensor_parallel_size=config.effective_expert_tensor_parallel,
-    )
+    start_groups(config)
 
 
 # --------------------------------------------------------------------------------------- one step
