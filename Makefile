@@ -5,15 +5,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= site,dashboard,mcore,postgres,parquet,dev
 INSTALLED := $(VENV)/.installed
+AUTOMODEL_VENV ?= .venv-automodel
+AUTOMODEL_INSTALLED := $(AUTOMODEL_VENV)/.installed
+RECIPES ?= recipes/
 SECONDS ?= 60
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TARGETS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check docs dashboard bench fuzz lint format clean
+.PHONY: help install run run-automodel test check docs dashboard bench fuzz lint format clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,8 +25,17 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 install: $(INSTALLED) ## make .venv and install perfdb with everything it needs
 
+$(AUTOMODEL_INSTALLED): pyproject.toml constraints.txt
+	test -x $(AUTOMODEL_VENV)/bin/python || $(PYTHON) -m venv $(AUTOMODEL_VENV)
+	$(AUTOMODEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[automodel]'
+	touch $@
+
+run-automodel: export PERFDB_AUTOMODEL_PYTHON = $(CURDIR)/$(AUTOMODEL_VENV)/bin/python
+run-automodel: RECIPES = recipes/smoke-automodel
+run-automodel: $(AUTOMODEL_INSTALLED) run ## install NeMo AutoModel beside, and run, store and show its recipes
+
 run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
-	$(BIN)/perfdb run recipes/ || [ $$? -eq 1 ]
+	$(BIN)/perfdb run $(RECIPES) || [ $$? -eq 1 ]
 	$(BIN)/perfdb ingest runs data/published
 	$(MAKE) --no-print-directory docs
 	@echo

@@ -24,10 +24,12 @@ WORKER_CONFIG: Final = "worker_config.json"
 """The name of the file that says how the worker was configured."""
 
 _SUMMARY = "worker.json"
+_FRAMEWORK_CONFIG, _FRAMEWORK_SUMMARY = "framework_config.yaml", "framework_summary.json"
 _RECIPE = "recipe.yaml"
 _CONSOLE, _RANKS = "console.log", "ranks"
 _STEPS_OF_FILE = TypeAdapter(tuple[StepRecord, ...])
-_FILES_BUT_LOGS = (RECORD, _RECIPE, WORKER_CONFIG, STEPS, _SUMMARY)
+_FILES_BUT_LOGS = (RECORD, _RECIPE, WORKER_CONFIG, STEPS, _SUMMARY,
+                   _FRAMEWORK_CONFIG, _FRAMEWORK_SUMMARY)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,16 @@ class RunDir:
     def worker_config(self) -> Path:
         """The configuration that the worker was started with."""
         return self.path / WORKER_CONFIG
+
+    @property
+    def framework_config(self) -> Path:
+        """The framework's own configuration, where it reads one."""
+        return self.path / _FRAMEWORK_CONFIG
+
+    @property
+    def framework_summary(self) -> Path:
+        """The figures as the framework itself sums them up, where it does."""
+        return self.path / _FRAMEWORK_SUMMARY
 
     @property
     def steps(self) -> Path:

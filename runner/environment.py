@@ -13,7 +13,8 @@ from pathlib import Path
 from perfdb.hardware import Machine, is_secret, readable, without_secrets
 from perfdb.run_record import Environment
 
-PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "numpy", "triton")
+PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "transformers",
+            "numpy", "triton")  # fmt: skip
 """What a run's speed depends on."""
 
 RELEVANT = re.compile(

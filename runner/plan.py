@@ -99,7 +99,7 @@ def obstacle(point: RunSpec, target: ExecutionTarget, version: str | None) -> st
         return f"no backend runs {case.framework} yet"
     if version is None:
         return f"{case.framework} is not installed here"
-    return backend.unsupported(case) or ""
+    return backend.unsupported(point) or ""
 
 
 def _too_large_or_elsewhere(point: RunSpec, target: ExecutionTarget) -> str:

@@ -87,7 +87,8 @@ def _executed(
     record = _record(planned, run, target, command)
     run.write_record(record)
     write_atomically(run.recipe, planned.file.text)
-    write_atomically(run.worker_config, backend.worker_config(planned.point))
+    for name, text in backend.files(planned.point, run).items():
+        write_atomically(run.path / name, text)
     exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
     try:
         process = target.launcher.start(command, run)
@@ -136,8 +137,11 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
     if summary is None:
         return record
     known: dict[str, object] = {name: summary.versions.get(name) for name in ("cuda", "nccl")}
-    packages = record.environment.packages
-    known["packages"] = {name: summary.versions.get(name) or packages[name] for name in packages}
+    versions = {**record.environment.packages, **summary.versions}
+    known["packages"] = {
+        name: versions[name] for name in environment.PACKAGES if versions.get(name)
+    }
+    known["python"] = summary.versions.get("python") or record.environment.python
     return record.model_copy(update={"environment": record.environment.model_copy(update=known)})
 
 

@@ -121,6 +121,35 @@ def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
         click.echo(f"no problem in {counted(len(files), 'recipe')} with {counted(cases, 'case')}")
 
 
+@recipes.command("import")
+@click.argument("framework", type=click.Choice(["automodel"]))
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--set", "pairs", metavar="FIELD=VALUE", multiple=True,
+              help="A field that the file leaves open; may be repeated.")  # fmt: skip
+def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
+    """Print a recipe that carries a framework's own configuration unchanged.
+
+    FILE is the YAML of AutoModel's benchmark recipe. What it leaves open is asked for: the systems
+    and the number of GPUs, and the model where the catalog does not know its name.
+    """
+    from perfdb import recipe, yamlfile
+    from perfdb.recipe.load import read_text
+    from perfdb.units import slug
+
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        raise InputError(text)
+    lines = [f"name: {slug(path.stem)}", f"description: {framework} with {path.name} as it is."]
+    for field, equals, value in (pair.partition("=") for pair in pairs):
+        if not equals:
+            raise InputError(Diagnostic("--set", f"{field!r} is no FIELD=VALUE"))
+        lines.append(f"{field}: {f'[{value}]' if field == 'systems' else value}")
+    given = yamlfile.parse("--set", "\n".join(lines), keep_last=True)
+    if isinstance(given, yamlfile.Unreadable):
+        raise InputError(given.problems)
+    click.echo(recipe.wrapped(str(path), text, given), nl=False)
+
+
 @recipes.command()
 @PATHS
 @options.db_option

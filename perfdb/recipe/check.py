@@ -230,8 +230,7 @@ def _options(it: CaseLayout) -> Checks:
     known = OPTIONS[framework]
     for name, value in it.settings.options.items():
         if name not in known:
-            remedy = suggestion(name, known) if known else "it has none"
-            yield True, "options", f"no option {name!r} of {framework}", remedy
+            yield True, "options", f"no option {name!r} of {framework}", suggestion(name, known)
             continue
         choices = ", ".join(str(choice).lower() for choice in known[name])
         expected = f"use {choices or 'a number above 0, such as 1.0e-3'}"

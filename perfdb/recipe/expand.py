@@ -1,5 +1,6 @@
 """From a recipe to its cases: overrides, the matrix, weak scaling, systems. Pure."""
 
+import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from perfdb.recipe.model import CaseSettings, Recipe
 from perfdb.record import Case, Scalar
 from perfdb.yamlfile import Document, Place
 
+CARRIED = "framework_config_sha256"
+"""The option of a case that tells the configuration which its recipe carries."""
 CASE_FIELDS = CaseSettings.model_fields.keys() & Case.model_fields.keys()
 
 
@@ -40,6 +43,8 @@ class RunSpec:
     container: str | None
     published: Mapping[str, Scalar]
     """What the published row of the case prints where it is wrong, by field."""
+    framework_config: str | None = None
+    """The framework's own configuration, where the recipe carries one."""
 
 
 Override = tuple[Mapping[str, object], Mapping[str, Place]]
@@ -135,15 +140,20 @@ def point(draft: Draft, system: str) -> RunSpec:
         "data_parallel": size,
         "gradient_accumulation": metrics.gradient_accumulation(total, batch, size),
     }
+    fields = settings.model_dump(include=set(CASE_FIELDS)) | derived
+    if carried := settings.framework_config:  # its other settings make another case, too
+        digest = hashlib.sha256(carried.encode()).hexdigest()[:12]
+        fields["options"] = {**settings.options, CARRIED: digest}
     return RunSpec(
         name=draft.label if len(settings.systems) == 1 else f"{draft.label}/{system}",
-        case=Case.model_validate(settings.model_dump(include=set(CASE_FIELDS)) | derived),
+        case=Case.model_validate(fields),
         warmup_steps=settings.warmup_steps,
         measured_steps=settings.measured_steps,
         seed=settings.seed,
         timeout_s=settings.timeout_s,
         container=settings.container,
         published=settings.published,
+        framework_config=settings.framework_config,
     )
 
 

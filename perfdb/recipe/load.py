@@ -2,14 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb import catalog, yamlfile
 from perfdb.errors import Diagnostic, RecipeError, suggestion
 from perfdb.hardware import readable
+from perfdb.recipe import automodel
 from perfdb.recipe.check import faults
-from perfdb.recipe.expand import RunSpec, drafts, num_cases, point, stated_twice
+from perfdb.recipe.expand import Draft, RunSpec, drafts, num_cases, point, stated_twice
 from perfdb.recipe.model import FRAMEWORKS, CaseSettings, Recipe
 from perfdb.run_record import RecipeRef
 from perfdb.yamlfile import Document, Place
@@ -74,20 +75,27 @@ def _files(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Path]:
                 yield file
 
 
+def read_text(path: Path) -> str | Diagnostic:
+    """The text of a file, or why there is none."""
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        return Diagnostic(str(path), f"cannot be read: {error.strerror or error}")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = f"cannot be read as UTF-8: {error.reason}"
+        return Diagnostic(str(path), message, line=line, remedy="save it as UTF-8")
+
+
 def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
     """The recipe of a file, or its problems by their line.
 
     Layouts are checked once every field and value is right: what a wrong one was meant to be is
     unknown.
     """
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        return [Diagnostic(str(path), f"cannot be read: {error}")]
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        message = f"cannot be read as UTF-8: {error.reason}"
-        return [Diagnostic(str(path), message, line=line, remedy="save it as UTF-8")]
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        return [text]
     document = yamlfile.parse(str(path), text)
     if isinstance(document, yamlfile.Unreadable):
         return list(document.problems)
@@ -105,16 +113,36 @@ def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
             for draft in made
             for one in faults(draft.settings)
         ]
+        problems += [one for draft in made for one in _carried(document, draft)]
         if not problems:
             points = [point(draft, system) for draft in made for system in draft.settings.systems]
             return RecipeFile(path, text, recipe, tuple(points))
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
 
 
+def _carried(document: Document, draft: Draft) -> Iterator[Diagnostic]:
+    """The configuration that a recipe carries is AutoModel's, and says what the recipe says."""
+    settings, name = draft.settings, "framework_config"
+    if settings.framework_config is None:
+        return
+    place = draft.place(name)
+    if settings.framework != automodel.FRAMEWORK:
+        fault = f"{settings.framework} takes none"
+        yield document.problem(place, fault, "remove it").of(name)
+    elif settings.options:
+        fault = f"would change nothing beside {name}"
+        yield document.problem(draft.place("options"), fault, "remove them").of("options")
+    else:
+        start = document.line(place) or 0
+        for one in automodel.differences(settings.framework_config, settings.model_dump()):
+            line = start + (one.line or 0)
+            yield replace(one, where=document.where, field=f"{name}.{one.field or ''}", line=line)
+
+
 def _in_parts(document: Document) -> Iterator[Diagnostic]:
     """Unknown names in a recipe; unknown fields and wrong values in its `cases` and `matrix`."""
     content = document.content if isinstance(document.content, Mapping) else {}
-    yield from _unknown_names(document, content, ())
+    yield from unknown_names(document, content, ())
     cases, matrix = content.get("cases"), content.get("matrix")
     for index, fields in enumerate(cases if isinstance(cases, list) else ()):
         if isinstance(fields, Mapping):
@@ -133,10 +161,10 @@ def _wrong_fields(
         name, *rest = (problem.field or "").split(".")
         inside = (*below, *rest) if name in CaseSettings.model_fields else ()
         yield document.problem((*above, name, *inside), problem.message, problem.remedy)
-    yield from _unknown_names(document, fields, above, below)
+    yield from unknown_names(document, fields, above, below)
 
 
-def _unknown_names(
+def unknown_names(
     document: Document, fields: Mapping[str, object], above: Place, below: Place = ()
 ) -> Iterator[Diagnostic]:
     """A problem for each name that the catalog lacks."""

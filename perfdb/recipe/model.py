@@ -19,7 +19,17 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "batch_p2p_comm": (True, False),
         "optimizer_lr": (),
     },
-    "automodel": {},
+    "automodel": {
+        "backend_attn": ("te", "sdpa", "flex", "eager"),
+        "backend_linear": ("te", "torch"),
+        "backend_rms_norm": ("te", "torch", "torch_fp32"),
+        "backend_experts": ("te", "torch", "torch_mm", "gmm"),
+        "backend_dispatcher": ("deepep", "hybridep", "torch"),
+        "activation_checkpointing": (True, False, "selective"),
+        "lora_rank": (2, 4, 8, 16, 32, 64, 128, 256),
+        "lora_alpha": (),
+        "optimizer_lr": (),
+    },
     "nemo": {
         "account_for_embedding_in_pipeline_split": (True, False),
         "account_for_loss_in_pipeline_split": (True, False),
@@ -37,6 +47,8 @@ MOST_TOKENS: Final = 1 << 27
 """Tokens that a sample may have, 13 times the longest context of a published model."""
 MOST_SECONDS: Final = 30 * 24 * 3600
 """Seconds that a run may take."""
+MOST_CONFIG: Final = 1 << 17
+"""Characters of a framework's own configuration."""
 
 Number = Annotated[Count, Field(strict=True)]
 Size = Annotated[Count | None, Field(strict=True)]
@@ -45,6 +57,7 @@ Steps = Annotated[int, Field(strict=True, ge=0, le=MOST_STEPS)]
 Tokens = Annotated[Count | None, Field(strict=True, le=MOST_TOKENS)]
 Seconds = Annotated[PositiveFloat, Field(strict=True, le=MOST_SECONDS)]
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(plain_text)]
+Config = Annotated[str | None, Field(strict=True, max_length=MOST_CONFIG)]
 Flag = Annotated[bool, Field(strict=True)]
 
 
@@ -91,6 +104,9 @@ class CaseSettings(Frozen):
     published: Mapping[str, Scalar] = Field(
         default_factory=dict,
         description="What the published row of this case prints where it is wrong, by field.",
+    )
+    framework_config: Config = Field(
+        None, description="AutoModel: its own YAML, carried unchanged; the fields repeat it."
     )
 
 

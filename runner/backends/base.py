@@ -1,11 +1,11 @@
 """What a training framework must offer to be run."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from perfdb.recipe import RunSpec
-from perfdb.record import Case
 from perfdb.rundir import RunDir
 
 
@@ -17,6 +17,8 @@ class Command:
     arguments: tuple[str, ...]
     processes: int
     variables: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+    """The Python of the environment that has the framework."""
 
 
 class Backend(Protocol):
@@ -31,12 +33,12 @@ class Backend(Protocol):
         """The version installed here; None if it is not installed."""
         ...
 
-    def unsupported(self, case: Case) -> str | None:
+    def unsupported(self, point: RunSpec) -> str | None:
         """Why this backend cannot run a case; None if it can."""
         ...
 
-    def worker_config(self, point: RunSpec) -> str:
-        """The text of the file that configures the worker."""
+    def files(self, point: RunSpec, run: RunDir) -> dict[str, str]:
+        """The files that configure the worker, by their names in the run's directory."""
         ...
 
     def command(self, point: RunSpec, run: RunDir) -> Command:

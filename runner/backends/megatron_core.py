@@ -7,7 +7,6 @@ from pathlib import Path
 
 from perfdb import catalog
 from perfdb.recipe import RunSpec
-from perfdb.record import Case
 from perfdb.rundir import RunDir
 from runner.backends.base import Command
 
@@ -41,8 +40,9 @@ def version() -> str | None:
     return str(info["__version__"])
 
 
-def unsupported(case: Case) -> str | None:
+def unsupported(point: RunSpec) -> str | None:
     """This worker pre-trains GPT and MoE models in BF16 or FP32."""
+    case = point.case
     family = catalog.model(case.model).family
     checks = (
         (family not in FAMILIES,
@@ -59,10 +59,10 @@ def unsupported(case: Case) -> str | None:
     return next((reason for is_unsupported, reason in checks if is_unsupported), None)
 
 
-def worker_config(point: RunSpec) -> str:
+def files(point: RunSpec, run: RunDir) -> dict[str, str]:
     """The JSON that runner.megatron.config reads."""
     case = point.case
-    return json.dumps(
+    told = json.dumps(
         {
             "schema_version": 1,
             "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
@@ -74,6 +74,7 @@ def worker_config(point: RunSpec) -> str:
         },
         indent=1,
     )
+    return {run.worker_config.name: told}
 
 
 def command(point: RunSpec, run: RunDir) -> Command:

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -68,7 +67,7 @@ class LocalProcess:
 def argv(command: Command, run: RunDir) -> tuple[str, ...]:
     """torchrun on a free port of this machine, each rank's output in a file of its own."""
     return (
-        sys.executable, "-m", "torch.distributed.run", "--standalone",
+        command.python, "-m", "torch.distributed.run", "--standalone",
         "--nproc-per-node", str(command.processes),
         "--log-dir", str(run.rank_logs.absolute()), "--redirects", "3",
         "-m", command.module, *command.arguments,

@@ -131,17 +131,3 @@ def parse_config(data: Mapping[str, Any]) -> WorkerConfig:
         return WorkerConfig(**{**data, "model": model, "options": options})
     except (KeyError, TypeError) as error:
         raise WorkerConfigError(f"not a configuration of this version: {error}") from error
-
-
-def check_device(wanted: str | None, found: str, torch_version: str) -> None:
-    """Raise WorkerConfigError where PyTorch does not have the device wanted; None takes either."""
-    if (wanted, found) == ("cuda", "cpu"):
-        raise WorkerConfigError(
-            f"PyTorch {torch_version} finds no GPU: it must be built for CUDA, the driver must be "
-            "new enough for it, and CUDA_VISIBLE_DEVICES must not hide the GPUs"
-        )
-    if (wanted, found) == ("cpu", "cuda"):
-        raise WorkerConfigError(
-            "this run is for a machine without GPUs, and PyTorch finds one: see that nvidia-smi is "
-            "on the PATH, or set CUDA_VISIBLE_DEVICES to nothing"
-        )

@@ -7,7 +7,6 @@ stays for the life of the process.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 
 import torch
@@ -15,10 +14,8 @@ import torch.distributed as dist
 from megatron.core.tensor_parallel import random as megatron_random
 from megatron.core.transformer.moe import moe_utils, token_dispatcher
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-CPU = torch.device("cpu")
-_TYPE_NAME: object = Tensor.type
+from runner.cpu import CPU, DeviceNames, StandIn, replace
 
 
 def install() -> Counter[str]:
@@ -28,7 +25,7 @@ def install() -> Counter[str]:
     hits: Counter[str] = Counter()
     stream = _Stream()
     token_dispatcher.MoEAlltoAllTokenDispatcher.cuda_dtoh_stream = stream
-    stand_ins: tuple[tuple[object, str, Callable[..., object]], ...] = (
+    stand_ins: tuple[StandIn, ...] = (
         # `device=torch.cuda.current_device()`: gradient buffers, pipeline receives, gathers.
         # Without: "Torch not compiled with CUDA enabled" when the model is wrapped for data
         # parallelism.
@@ -49,21 +46,10 @@ def install() -> Counter[str]:
         # all_to_all_single says "incompatible function arguments".
         (token_dispatcher, "maybe_move_tensor_to_cpu", _move_to_cpu),
     )
-    for owner, name, stand_in in stand_ins:
-        setattr(owner, name, _counting(hits, name, stand_in))
+    replace(stand_ins, hits)
     _uneven_collectives(hits)
     ExitStack().enter_context(DeviceNames(hits))
     return hits
-
-
-def _counting(
-    hits: Counter[str], name: str, stand_in: Callable[..., object]
-) -> Callable[..., object]:
-    def counting(*args: object, **kwargs: object) -> object:
-        hits[name] += 1
-        return stand_in(*args, **kwargs)
-
-    return counting
 
 
 class _Stream:
@@ -114,41 +100,3 @@ def _uneven_collectives(hits: Counter[str]) -> None:
         mine.copy_(whole[start : start + len(mine)])
 
     vars(dist).update(all_gather=gather, reduce_scatter=scatter)
-
-
-class DeviceNames(TorchFunctionMode):
-    """Reads "cuda" as "cpu" in every call to torch.
-
-    - The literal `device="cuda"`: schedules, optimizer, gradient clipping, MoE losses. Without:
-      "Torch not compiled with CUDA enabled" when the optimizer is built.
-    - `.cuda()` and `pin_memory=True`: rotary positions under context parallelism, tied embeddings
-      over a pipeline. Without: the same, or "pin_memory=True requires a CUDA".
-    - `Tensor.type()`, here "torch.cuda.FloatTensor": the optimizers compare type names. Without:
-      "Wrapped parameters must be one of torch.cuda.FloatTensor".
-    """
-
-    def __init__(self, hits: Counter[str]) -> None:
-        super().__init__()
-        self._hits = hits
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:
-        options = dict(kwargs or {})
-        if func is Tensor.cuda:
-            self._hits["Tensor.cuda"] += 1
-            return args[0]
-        if func is _TYPE_NAME and len(args) == 1 and not options:
-            self._hits["Tensor.type"] += 1
-            return str(func(*args)).replace("torch.", "torch.cuda.", 1)
-        if str(options.get("device")).startswith("cuda"):  # a name or a torch.device
-            self._hits["device=cuda"] += 1
-            options["device"] = CPU
-        if options.get("pin_memory"):
-            self._hits["pin_memory"] += 1
-            options["pin_memory"] = False
-        return func(*args, **options)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -111,10 +110,3 @@ def reduced(
     found = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(found, operation)
     return [float(value) for value in found.cpu()]
-
-
-def peak_memory_bytes(device: torch.device) -> int:
-    """The most this rank ever held: in tensors of the GPU's memory, or in all of the host's."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB

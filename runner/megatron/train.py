@@ -8,7 +8,6 @@ GPU the same code trains over gloo, behind the device shim of cpu.py; set OMP_NU
 """
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -18,7 +17,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 import torch
 
@@ -36,12 +34,18 @@ from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
-from runner.megatron.config import WorkerConfig, check_device, read_config
+from runner.megatron.config import WorkerConfig, read_config
 from runner.megatron.data import MicroBatch, MockData, Shard
 from runner.megatron.model import Training, build
-from runner.megatron.steps import Clock, WorkerStep, megatron_line, peak_memory_bytes, reduced
+from runner.megatron.steps import Clock, WorkerStep, megatron_line, reduced
+from runner.worker import (
+    SUMMARY_VERSION,
+    check_device,
+    peak_memory_bytes,
+    write_line,
+    write_summary,
+)
 
-SUMMARY_VERSION = 1
 LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
@@ -95,12 +99,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--summary", type=Path, required=True, help="written last, on success")
     parser.add_argument("--device", choices=["cpu", "cuda"], help="fail on the other one")
     return parser.parse_args()
-
-
-def write_line(file: TextIO, line: str) -> None:
-    """At once: who watches a run sees its last step, and a killed run leaves whole lines."""
-    file.write(line + "\n")
-    file.flush()
 
 
 # ------------------------------------------------------------------------------- device and ranks
@@ -229,7 +227,7 @@ def summarise(training: Training, config: WorkerConfig) -> dict[str, object]:
         "num_parameters": sum(sizes.values()),
         "backend": dist.get_backend(),
         "device": torch.cuda.get_device_name(training.device) if on_gpu else "cpu",
-        "cpu_shim": "runner.megatron.cpu" in sys.modules,
+        "cpu_shim": "runner.cpu" in sys.modules,
         "memory_kind": "cuda_allocated" if on_gpu else "process_rss",
         "peak_memory_bytes": [memory for _, memory, _ in everyones],
         "ranks": [rank for rank, _, _ in everyones],
@@ -242,13 +240,6 @@ def summarise(training: Training, config: WorkerConfig) -> dict[str, object]:
             "nccl": ".".join(map(str, nccl_version())) if on_gpu else None,
         },
     }
-
-
-def write_summary(path: Path, summary: dict[str, object]) -> None:
-    """Write to a temporary file, then rename: a reader never sees half a summary."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
 
 
 if __name__ == "__main__":

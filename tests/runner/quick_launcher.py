@@ -59,7 +59,7 @@ class QuickBackend:
 
     NAME = megatron_core.NAME
     unsupported = staticmethod(megatron_core.unsupported)
-    worker_config = staticmethod(megatron_core.worker_config)
+    files = staticmethod(megatron_core.files)
     command = staticmethod(megatron_core.command)
 
     def version(self) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.megatron.config import WorkerConfigError, check_device, parse_config, read_config
+from runner.megatron.config import WorkerConfigError, parse_config, read_config
+from runner.worker import DeviceError, check_device
 from tests.runner.megatron_worker import config
 
 
@@ -76,5 +77,5 @@ def test_the_batch_is_divided_over_the_copies_of_the_model() -> None:
     ],
 )
 def test_a_run_is_refused_on_another_device(wanted: str, found: str, message: str | None) -> None:
-    with pytest.raises(WorkerConfigError, match=message) if message else nullcontext():
+    with pytest.raises(DeviceError, match=message) if message else nullcontext():
         check_device(wanted, found, "2.9.0")

@@ -30,7 +30,8 @@ from tests import factories
 def test_what_the_worker_cannot_run_has_a_reason(
     changed: dict[str, object], reason: str | None
 ) -> None:
-    assert reason == megatron_core.unsupported(factories.case(**changed))
+    point = recipe.RunSpec("one", factories.case(**changed), 1, 3, 1234, 60, None)
+    assert reason == megatron_core.unsupported(point)
 
 
 @pytest.mark.parametrize(

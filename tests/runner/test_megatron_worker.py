@@ -133,10 +133,19 @@ def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
     assert every_module - {"runner.megatron.cpu"} == set(loaded)
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
+WORKERS = [
+    *sorted(PACKAGE.glob("*.py")), *sorted((ROOT / "runner" / "automodel").glob("*.py")),
+    ROOT / "runner" / "cpu.py", ROOT / "runner" / "worker.py",
+]  # fmt: skip
+OWN = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WORKERS} | {
+    "runner.megatron", "runner.automodel",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", WORKERS, ids=lambda path: "/".join(path.parts[-2:]))
 def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
-    """The standard library, torch, megatron, and its own modules."""
-    allowed = sys.stdlib_module_names | {"torch", "megatron"}
+    """The standard library, torch, its framework, and the workers' own modules."""
+    allowed = sys.stdlib_module_names | {"torch", "megatron", "nemo_automodel"}
     imported = {
         name
         for node in ast.walk(ast.parse(path.read_text()))
@@ -150,7 +159,7 @@ def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
     }
 
     strangers = {name for name in imported if name.partition(".")[0] not in allowed}
-    assert set() == {name for name in strangers if not name.startswith("runner.megatron")}
+    assert strangers <= OWN
 
 
 @needs_megatron
