@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= site,dashboard,mcore,postgres,parquet,dev
+EXTRAS ?= site,dashboard,mcore,postgres,parquet,duckdb,dev
+COMMA := ,
 INSTALLED := $(VENV)/.installed
 AUTOMODEL_VENV ?= .venv-automodel
 AUTOMODEL_INSTALLED := $(AUTOMODEL_VENV)/.installed
@@ -13,7 +14,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TARGETS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run run-automodel test check docs dashboard bench fuzz lint format clean
+.PHONY: help install run run-automodel test check docs dashboard bench fuzz lint format lock advisories clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -74,6 +75,17 @@ format: $(INSTALLED) ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix
 
 check: lint docs test ## all that continuous integration runs
+
+lock: $(INSTALLED) ## pin what is installed here, with PyPI's hashes, into requirements.lock
+	test -x $(VENV)/uv/bin/uv || ($(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install -q uv)
+	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /^(pip|setuptools)==/d' > $(VENV)/tested.txt
+	$(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+		--no-config --default-index https://pypi.org/simple --custom-compile-command 'make lock' \
+		$(foreach one,$(subst $(COMMA), ,$(EXTRAS)),--extra $(one)) \
+		-c constraints.txt -c $(VENV)/tested.txt pyproject.toml -o requirements.lock
+
+advisories: ## known vulnerabilities of what is locked, and its SBOM in dist/
+	.ci/advisories
 
 clean: ## remove what was built; runs, the store and .venv stay
 	rm -rf docs/_build docs/_generated docs/changes docs/models docs/performance docs/recipes docs/runs docs/scaling docs/sources docs/systems dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -193,7 +193,7 @@ def main(count: int = COUNT, *, with_peers: bool = False) -> int:
     folder = Path(tempfile.mkdtemp(prefix="perfdb-bench-"))
     try:
         runs = folder / "runs"
-        workload.write_runs(runs, count, STEPS)
+        workload.write_runs(runs, workload.results(count, STEPS))
         load = os.getloadavg()[0]
         print(
             f"{count:,} run directories of {STEPS} steps; load {load:.1f} on {os.cpu_count()} CPUs"

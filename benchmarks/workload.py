@@ -1,7 +1,7 @@
-"""The results that ingest is timed with: 250 cases in 40 releases, the same each time."""
+"""The results that are timed: 250 cases in 40 releases, each case run once or several times."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, product
@@ -16,6 +16,7 @@ SYSTEMS = ("dgx-h100", "dgx-b200", "dgx-b300", "dgx-gb200", "dgx-gb300")
 MODELS = ("llama3-8b", "llama3-70b", "llama3.1-405b", "mixtral-8x7b", "deepseek-v3-671b")
 PRECISIONS = ("bf16", "fp8_cs")
 NUM_GPUS = (8, 64, 256, 512, 1024)
+NUM_CASES = len(SYSTEMS) * len(MODELS) * len(PRECISIONS) * len(NUM_GPUS)
 RELEASES = 40
 WARMUP_STEPS = 0
 """Every step is measured, for over fewer than 50 the audit finds fault with each result."""
@@ -36,7 +37,7 @@ class Result:
 
 
 def results(count: int, num_steps: int) -> Iterator[Result]:
-    """So many results, release by release; of one seed."""
+    """So many results, release by release, of one seed; from 10,001 on each case has several."""
     chance = random.Random(7)
     cases = [
         case(system, model, precision, num_gpus)
@@ -46,11 +47,23 @@ def results(count: int, num_steps: int) -> Iterator[Result]:
     releases = (
         Release(framework="megatron-core", version=f"0.{minor}.0") for minor in range(RELEASES)
     )
-    whole = product(releases, zip(cases, usual_s, strict=True))
-    for number, (release, (of, seconds)) in enumerate(islice(whole, count)):
+    repeats = range(_repeats(count))
+    whole = product(releases, repeats, tuple(zip(cases, usual_s, strict=True)))
+    for number, (release, _, (of, seconds)) in enumerate(islice(whole, count)):
         level = seconds * chance.gauss(1, RUN_TO_RUN)
         times = tuple(level * chance.gauss(1, STEP_TO_STEP) for _ in range(num_steps))
         yield Result(number, of, release, times)
+
+
+def _repeats(count: int) -> int:
+    """How many runs each case has in a release."""
+    return -(-count // (RELEASES * NUM_CASES))
+
+
+def last_releases(count: int) -> tuple[str, str]:
+    """The versions of the last two releases of so many results."""
+    last = (count - 1) // (NUM_CASES * _repeats(count))
+    return f"0.{last - 1}.0", f"0.{last}.0"
 
 
 def case(system: str, model: str, precision: str, num_gpus: int) -> Case:
@@ -83,9 +96,9 @@ def usual_step_time_s(case: Case) -> float:
     return work / (USUAL_MFU * peak.tflops * 1e12 * case.num_gpus)
 
 
-def write_runs(folder: Path, count: int, num_steps: int) -> None:
+def write_runs(folder: Path, some: Iterable[Result]) -> None:
     """Each result as the runner leaves it: six files in a run directory of its own."""
-    for result in results(count, num_steps):
+    for result in some:
         run = RunDir(folder / f"run-{result.number:05}")
         run.path.mkdir(parents=True)
         run.record.write_text(_record(result).model_dump_json(indent=1))

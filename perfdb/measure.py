@@ -45,6 +45,9 @@ from perfdb.selection import (
 
 DEFAULT_WINDOW: Final = "skip_warmup(10)"
 
+LEAST_OF_STOPPED: Final = 50
+"""So many steps of a run that did not finish give figures, unless their window is asked for."""
+
 _OWN_ERRORS: Final = (
     Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
 )  # fmt: skip
@@ -158,15 +161,17 @@ def _steps_of_run(read: StepsRead) -> Steps:
     )
 
 
-def of_log(log: ParsedLog, of: LogRun, window: Window) -> MeasuredRun:
-    """The run of a log with its steps and its one result."""
+def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -> MeasuredRun:
+    """The run of a log with its steps and its one result. `asked`: the window was asked for."""
     selection = pick_steps(log.steps, window, averages=of.averages)
     outcome = log.outcome or Outcome.INCOMPLETE
     withheld = _ended(outcome, log.error if outcome in _OWN_ERRORS else None)
     content = {"files": of.content, "case": of.case.model_dump(mode="json"), "window": window.name}
     hashed = content_hash(content | {"release": of.release.key})
     result = _unmeasured(of, hashed, outcome, withheld, of.notes)
-    if withheld is None:
+    if outcome.is_stopped and selection.counts.sum() >= (1 if asked else LEAST_OF_STOPPED):
+        result = replace(result, withheld=None)
+    if result.withheld is None:
         result = with_token_rate(with_figures(result, selection, window), selection)
     if result.withheld is None:
         # The average that a log ends with is over the window of its format.

@@ -39,6 +39,11 @@ class Outcome(StrEnum):
     INCOMPLETE = "incomplete"
     NO_DATA = "no_data"
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a run was stopped, or its log ends, while nothing was wrong with its steps."""
+        return self in (Outcome.INCOMPLETE, Outcome.INTERRUPTED, Outcome.TIMED_OUT)
+
 
 class NoteCode(StrEnum):
     """What to know of a result, or why it has no figures. `perfdb.messages` has the words."""
@@ -170,6 +175,9 @@ CONFIGURATION_FIELDS: Final = fields.CONFIGURATION
 
 LAST_VERIFIED: Final = "last_verified"
 """Among a result's `extras`: the date at which its file says that it was verified."""
+
+TIME_TO_TRAIN: Final = "time_to_train_s"
+"""Among a result's `extras`: MLPerf's own metric, the seconds from a run's start to its stop."""
 
 UNATTRIBUTED: Final = "(unattributed)"
 """What stands for a version that nobody stated."""
@@ -378,6 +386,11 @@ class Result:
     def is_measured(self) -> bool:
         """Whether its figures are of a run, not of a published page."""
         return self.origin == Origin.MEASURED
+
+    @property
+    def counts(self) -> bool:
+        """Whether its figures are those of its release: not if it has none or did not finish."""
+        return self.withheld is None and self.outcome == Outcome.FINISHED
 
     def has_note(self, code: NoteCode) -> bool:
         """Whether one of its notes has this code."""

@@ -72,8 +72,8 @@ class Document:
             place = place[:-1]
         return self.lines.get(place)
 
-    def item(self, index: int, content: object) -> "Document":
-        """An item of a list as a document of its own."""
+    def item(self, index: int | str, content: object) -> "Document":
+        """An item of a list, or the value of a key, as a document of its own."""
         own = {place[1:]: line for place, line in self.lines.items() if place[:1] == (index,)}
         return Document(self.where, content, own)
 

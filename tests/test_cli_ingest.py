@@ -463,3 +463,46 @@ def test_logs_of_a_folder_that_hold_nothing_are_told_in_one_note(
     ) in done.stderr
     assert sorted(names) == told["passed_over"]
     assert "passed over 3 logs" in in_archive["reason"]
+
+
+def test_a_file_of_attributions_says_what_each_log_is_and_set_holds_over_it(
+    perfdb: Shell, tmp_path: Path
+) -> None:
+    """A glob of all, a path of one, and a result of a card by its name."""
+    (tmp_path / "logs").mkdir()
+    for name, batch in (("a", 64), ("b", 128)):
+        text = NEMO_LOG.replace("global_batch_size: 128", f"global_batch_size: {batch}")
+        (tmp_path / "logs" / f"{name}.log").write_text(text)
+    (tmp_path / "what.yaml").write_text(
+        "logs/*.log: {model: llama3-8b, system: dgx-h100, num_gpus: 8, task: sft, release: '2.0'}\n"
+        "logs/a.log: {sequence_length: 2048}\n"
+        "logs/b.log: {sequence_length: 4096, num_gpus: 16}\n"
+        "logs/b.log#999: {num_gpus: 32}\n"
+    )
+
+    done = perfdb("ingest", "logs", "--attribution", "what.yaml", "--set", "task=pretrain")
+
+    assert 1 == done.code
+    assert "what.yaml:4: logs/b.log#999: names no result of its file" in done.stderr
+    found = json.loads(perfdb("export", "results", "--json").stdout)
+    assert [("2.0", "pretrain", 8, 2048), ("2.0", "pretrain", 16, 4096)] == [
+        tuple(one[it] for it in ("release", "task", "num_gpus", "sequence_length")) for one in found
+    ]
+
+
+def test_a_file_of_attributions_is_refused_with_every_line_that_is_wrong(
+    perfdb: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "a.log").write_text(NEMO_LOG)
+    text = "none.log: {num_gpus: 8}\na.log:\n  num_gpu: 8\na.log#3:\n  system: dgx-zzz\n"
+    (tmp_path / "what.yaml").write_text(text)
+
+    done = perfdb("ingest", "a.log", "--attribution", "what.yaml")
+
+    assert 2 == done.code
+    for place in (
+        "1: none.log: names no file",
+        "3: num_gpu: no such field",
+        "5: system: no system",
+    ):
+        assert f"what.yaml:{place}" in done.stderr

@@ -215,3 +215,31 @@ def test_a_log_within_the_json_of_a_collector_is_named_as_such(
     remedy = "as by jq -r '.OBJECT.message'"
     message = "holds the lines of a log within JSON; write them to a file as text"
     assert [f"{path}: {message}, {remedy}"] == [str(one) for one in report.rejected]
+
+
+# As the code of each program prints it; where that stands is beside the table of them.
+OTHERS = {
+    "the Hugging Face Trainer": (
+        "{'loss': 1.4208, 'grad_norm': 3.02, 'learning_rate': 4.9e-05, 'epoch': 0.01}\n"
+    ),
+    "litgpt": (
+        "Epoch 1 | iter 4 step 1 | loss train: 10.985, val: n/a | iter time: 352.31 ms (step) "
+        "remaining time: 0:06:51\n"
+    ),
+    "nanotron": (
+        "11/24/2026 10:00:00 [INFO|DP=0|PP=0|TP=0]: iteration: 5 / 100 | consumed_tokens: 5.24M | "
+        "elapsed_time_per_iteration_ms: 1.21K | tokens_per_sec: 865K\n"
+    ),
+    "Composer": "[batch=5/4800]:\n\t Train time/batch: 4\n\t Train loss/train/total: 11.7359\n",
+}
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_a_log_of_another_program_is_refused_by_its_name(
+    sqlite: URL, tmp_path: Path, program: str
+) -> None:
+    """Wherever its steps stand in a long log."""
+    path = write(tmp_path, "." * HEAD_BYTES + "\n" + OTHERS[program] * 20)
+    [problem] = ingest([path], sqlite, Options()).rejected
+    assert f"a log of {program}" in problem.message
+    assert problem.remedy == "write its figures into a table of a page, and ingest that"

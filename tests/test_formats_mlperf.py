@@ -150,8 +150,8 @@ def test_a_block_with_its_throughput_alone_has_the_time_of_a_batch() -> None:
     assert "1 block of training (batch ÷ throughput)" in log.notes[0].message
 
 
-def test_a_log_with_its_time_to_train_alone_is_refused_with_that() -> None:
+def test_a_log_with_its_time_to_train_alone_sums_a_run_up() -> None:
     [log] = mlperf.FORMAT.parse("log", [run_of().encode()])
-    assert ("no_data", {"time_to_train_s": "90.0"}) == (log.outcome, log.extras)
-    assert log.error
-    assert log.error.endswith("only a time to train of 90.0 s")
+    assert ("finished", {"time_to_train_s": "90.0"}) == (log.outcome, log.extras)
+    assert log.is_summary
+    assert log.emitted.step_time_s is None

@@ -453,11 +453,20 @@ IS_PAGE = "a page with a table of results"
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("mlperf", nemo(), "the log holds no 'train_step_time'; the content looks like nemo2"),
+        (
+            "mlperf",
+            nemo(),
+            "the log holds no 'train_step_time' and no time to train; the content looks like nemo2",
+        ),
         ("nemo1", nemo(), "the log holds no step that can be read; the content looks like nemo2"),
         ("megatron_golden", nemo(), "not JSON: Expecting value; the content looks like nemo2"),
         ("nemo1", FAILED, "RuntimeError: NCCL timed out; the content looks like nemo2"),
-        ("mlperf", PAGE, f"the log holds no 'train_step_time'; the content looks like {IS_PAGE}"),
+        (
+            "mlperf",
+            PAGE,
+            "the log holds no 'train_step_time' and no time to train; the content looks like "
+            f"{IS_PAGE}",
+        ),
     ],
 )
 def test_a_wrong_format_is_told_with_what_the_content_looks_like(

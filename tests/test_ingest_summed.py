@@ -22,6 +22,8 @@ from perfdb.verify import verify
 from tests.logs import CARD, SUMMARY, write
 from tests.trees import counted, rows_in_words
 
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+
 SUMMED = Options(
     PageContext(release="0.6.0"),
     logs=LogOptions(("model=llama3-8b", "system=dgx-h100", "task=pretrain")),
@@ -219,3 +221,20 @@ def test_results_of_a_file_that_share_a_cause_share_a_message(sqlite: URL, tmp_p
 
     told = "says num_gpus 8, --set says 16 (and 1 more like it)"
     assert [told] == [note.message for note in report.notes]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
+def test_the_items_of_a_card_that_lack_the_same_share_a_message(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """A real card with 14 step times that are none, and a commit for most items."""
+    text = (CORPUS / "mbridge_card_qwen3-30b-a3b.yaml").read_text()
+    text, count = re.subn(r"(step_time_ms_avg): \S+", r"\1: none", text)
+    path = write(tmp_path / "a", text, "card.yaml")
+
+    report = ingest([path], sqlite, Options(PageContext(release="1.0")))
+
+    told = sorted(note.message for note in report.notes)
+    assert 14 == count
+    assert 2 == len(told)
+    assert "'none' is no time (and 13 more like it)" == told[0]

@@ -307,7 +307,7 @@ def _stored(times: list[float], window: aggregation.Window) -> tuple[StoredRun, 
     result = measure.with_figures(
         measured.result, selection.pick_steps(measured.steps, window), window
     )
-    stored = StoredRun(result, 1, 1, "r", 1, finished=True, of_log=False)
+    stored = StoredRun(result, 1, 1, "r", 1, Outcome.FINISHED, of_log=False)
     peak = steps[0].peak_memory_bytes
     return stored, [
         Reading(n, n, seconds, peak_memory_bytes=peak) for n, seconds in enumerate(times, 1)

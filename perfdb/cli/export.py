@@ -1,4 +1,4 @@
-"""`perfdb export`: results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records."""
+"""`perfdb export`: results in one of several formats, and the steps of runs as Parquet."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
-from perfdb.errors import Diagnostic, InputError
+from perfdb.errors import Diagnostic, InputError, suggestion
 
 STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
 """The names in `perfdb.export.FORMATS`, which are imported only to write."""
@@ -14,7 +14,7 @@ STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
 
 @click.group()
 def export() -> None:
-    """Write results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records."""
+    """Write results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records, or steps."""
 
 
 @export.command("results")
@@ -88,3 +88,46 @@ def export_results(
         output.write_bytes(written)
     except OSError as error:
         raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
+
+
+def _partition(_context: object, _option: object, value: str | None) -> tuple[str, ...]:
+    from perfdb.queries.runs import PARTITIONS
+
+    names = tuple(value.split(",")) if value else ()
+    for name in names:
+        if name not in PARTITIONS:
+            raise click.BadParameter(f"no {name!r}; {suggestion(name, PARTITIONS)}")
+    if len(set(names)) < len(names):
+        raise click.BadParameter("a name is given twice")
+    return names
+
+
+@export.command("steps")
+@click.option(
+    "--format", "style", type=click.Choice(["parquet"]), required=True, help="How to write them."
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    required=True,
+    help="The folder to make.",
+)
+@click.option(
+    "--partition",
+    metavar="NAMES",
+    callback=_partition,
+    help="Part them into folders by framework, release, system or model; several with a comma.",
+)
+@db_option
+def export_steps(style: str, output: Path, partition: tuple[str, ...], db: str | None) -> None:
+    """Write every step of the runs that count, as files that DuckDB reads as one table.
+
+    Folders are named as Hive does, such as release=25.04/system=dgx-h100. A step has its run's id,
+    which `perfdb export results` has too. Memory does not grow with the number of steps.
+    """
+    from perfdb.db.session import reading_current, store_url
+    from perfdb.export.steps import write
+
+    with reading_current(store_url(db)) as connection:
+        write(connection, output, partition)

@@ -64,6 +64,12 @@ STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "
     help="A field of the case, such as num_gpus=8, or the release, of logs and of pages that "
     "leave it open; may be repeated.",
 )
+@click.option(
+    "--attribution",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A YAML file of what --set would state of each file: PATH, GLOB or PATH#ITEM with fields.",
+)
 @click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
 @options.window_option("of a log by its format, of a run its measured steps")
 @click.option(
@@ -96,9 +102,8 @@ def ingest(
             Diagnostic("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy)
         )
     places, db = paths or [DEFAULT_PATH], words.pop("db")
-    of_logs = ingestion.LogOptions(
-        settings, words.pop("format"), words.pop("window"), archive_limit
-    )
+    log_format, window, attribution = map(words.pop, ("format", "window", "attribution"))
+    of_logs = ingestion.LogOptions(settings, log_format, window, attribution, archive_limit)
     chosen = ingestion.Options(_page_context(words), _watched, of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)

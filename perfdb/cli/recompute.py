@@ -8,7 +8,9 @@ from perfdb.compare.releases import release_ids
 from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic
 from perfdb.flops import CONVENTIONS
+from perfdb.messages import note_text
 from perfdb.queries.scope import Scope
+from perfdb.record import Note
 from perfdb.units import UNKNOWN, significant
 from perfdb.verify import recompute as recomputing
 from perfdb.verify.figures import Asked
@@ -129,4 +131,6 @@ def _row(one: Recomputed) -> tuple[str, ...]:
 def _text(value: object) -> str:
     if value is None:
         return UNKNOWN
+    if isinstance(value, Note):
+        return note_text(value)
     return significant(value, 5) if isinstance(value, float) else str(value)

@@ -204,7 +204,7 @@ def runs(side: Side) -> str:
     count, what = len(side.results), "runs" if side.origin == Origin.MEASURED else "results"
     if count == 1:
         return ""
-    lost = Counter(_how_it_ended(one) for one in side.results if one.withheld is not None)
+    lost = Counter(_how_it_ended(one) for one in side.results if not one.counts)
     if not lost:
         return f"{count} {what}"
     counts = ", ".join(f"{number} {how}" for how, number in lost.items())

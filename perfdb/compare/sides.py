@@ -19,8 +19,8 @@ FAULTS = (
 
 
 def usable(result: Result, metric: str) -> float | None:
-    """The value of a metric; None where it is unknown, withheld, or cannot be a rate."""
-    value = None if result.withheld else result.figure(metric)
+    """The value of a metric; None where it is unknown, does not count, or cannot be a rate."""
+    value = result.figure(metric) if result.counts else None
     return value if value is not None and isfinite(value) and value > 0 else None
 
 
@@ -76,8 +76,15 @@ class Side:
         The one shown alone would make an even number of runs look faster than they are, and is of
         median step time only.
         """
-        known = self.figures(metric)
-        return median(known) if known else None
+        if metric not in self._medians:
+            known = self.figures(metric)
+            self._medians[metric] = median(known) if known else None
+        return self._medians[metric]
+
+    @cached_property
+    def _medians(self) -> dict[str, float | None]:
+        """Those that were asked for: a trend asks for each many times."""
+        return {}
 
     def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
@@ -92,23 +99,27 @@ class Side:
         return figures_of(self._comparable(metric), shows)
 
     def _comparable(self, metric: str) -> Iterable[Result]:
+        if metric not in CONVENTION_BOUND:
+            return self.finished
         convention = self.shown.flops_convention
-        is_bound = metric in CONVENTION_BOUND
-        return [it for it in self.finished if not is_bound or it.flops_convention == convention]
+        return [it for it in self.finished if it.flops_convention == convention]
 
     def is_uneven(self, metric: str) -> bool:
         """Whether its figures depend on how many tokens the steps happened to have."""
-        code = NoteCode.VARIABLE_LENGTH_STEPS
-        return metric == RATE and any(one.has_note(code) for one in self.finished)
+        return metric == RATE and self._has_uneven_steps
+
+    @cached_property
+    def _has_uneven_steps(self) -> bool:
+        return any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in self.finished)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be compared with that of this side."""
         return self.median(metric) is not None and not self.shown.has_open_errors
 
-    @property
+    @cached_property
     def finished(self) -> tuple[Result, ...]:
-        """The results that have figures."""
-        return tuple(result for result in self.results if result.withheld is None)
+        """The results that have figures which count."""
+        return tuple(result for result in self.results if result.counts)
 
     @property
     def failed(self) -> tuple[Result, ...]:

@@ -42,7 +42,7 @@ class Point:
     differences: Differences
     against: str | None
 
-    @property
+    @cached_property
     def is_apart(self) -> bool:
         """Whether it has no place in the order of releases: a rolling branch, or not stated."""
         return not is_numbered(self.side.shown.release)
@@ -97,7 +97,7 @@ class Series:
         """The result of its last point."""
         return self.points[-1].side.shown
 
-    @property
+    @cached_property
     def releases(self) -> tuple[Point, ...]:
         """The points that follow one another."""
         return tuple(point for point in self.points if not point.is_apart)

@@ -123,7 +123,8 @@ def _by_figures(a: Side, b: Side, metric: str) -> Judgement:
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, is_no_measure=True)
     rounding = _rounding(a, b, metric) + _waived(a.shown, b.shown, metric) * figure_b
     if a.origin == b.origin and (half := half_between(a, b, metric)) is not None:
-        if None in (spread(a, metric), spread(b, metric)):  # a page is no sharper than its digits
+        if a.origin == Origin.PUBLISHED and None in (spread(a, metric), spread(b, metric)):
+            # A page is no sharper than its digits.
             half = max(half, rounding / min(figure_a, figure_b))
         return _by_interval(figure_a, figure_b, half, metric)
     verdict, reason = _verdict(figure_b - figure_a, rounding, metric), None
@@ -220,8 +221,10 @@ def gflop_per_token_apart(a: Result, b: Result) -> tuple[float, float] | None:
 
 def _waived(a: Result, b: Result, metric: str) -> float:
     """The share by which counts of FLOPs that are taken for the same differ beyond rounding."""
+    if metric not in CONVENTION_BOUND:
+        return 0.0
     one, other = _gflop_per_token(a), _gflop_per_token(b)
-    if metric not in CONVENTION_BOUND or not one or not other:
+    if not one or not other:
         return 0.0
     apart = abs(other[0] / one[0] - 1)
     return apart if apart > one[1] + other[1] + _ROUNDOFF else 0.0

@@ -2,11 +2,11 @@
 
 import csv as csv_writer
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 from pydantic_core import to_json
 
@@ -97,30 +97,40 @@ def _markdown(table: Table) -> bytes:
     return "".join(f"| {' | '.join(row)} |\n" for row in [table.names, rule, *rows]).encode()
 
 
+def pyarrow() -> Any:
+    """The package that writes Parquet. Raises InputError where it is not installed."""
+    try:
+        import pyarrow.parquet  # noqa: PLC0415  not everyone who exports has it
+    except ImportError as error:
+        remedy = "pip install pyarrow, or choose another format"
+        raise InputError(Diagnostic("--format", "parquet needs pyarrow", remedy=remedy)) from error
+    return pyarrow
+
+
+def parquet_schema(columns: Iterable[Column]) -> Any:
+    """The pyarrow.Schema of some columns. Raises InputError where pyarrow is not installed."""
+    arrow = pyarrow()
+    types = {
+        str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_(),
+    }  # fmt: skip
+    return arrow.schema([(column.name, types[column.kind]) for column in columns])
+
+
 def _parquet(table: Table) -> bytes:
     """Apache Parquet of one row group, with the type of each column whatever the rows hold.
 
     Raises InputError where pyarrow is not installed.
     """
-    try:
-        import pyarrow  # noqa: PLC0415  not everyone who exports has it
-        from pyarrow import json as reader  # noqa: PLC0415  likewise
-        from pyarrow import parquet  # noqa: PLC0415  likewise
-    except ImportError as error:
-        remedy = "pip install pyarrow, or choose another format"
-        raise InputError(Diagnostic("--format", "parquet needs pyarrow", remedy=remedy)) from error
-    types = {
-        str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(),
-        bool: pyarrow.bool_(),
-    }  # fmt: skip
-    schema = pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
+    schema, arrow = parquet_schema(table.columns), pyarrow()
+    from pyarrow import json as reader  # noqa: PLC0415  not everyone who exports has it
+
     # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
     lines = b"\n".join(table.objects)
     options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
     written = io.BytesIO()
-    parquet.write_table(made, written)
+    arrow.parquet.write_table(made, written)
     return written.getvalue()
 
 

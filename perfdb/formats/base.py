@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Steps
-from perfdb.record import Figures, Outcome, PartialCase
+from perfdb.record import TIME_TO_TRAIN, Figures, Outcome, PartialCase
 
 Content = Iterable[bytes]
 """The bytes of a file in chunks of any size, in order."""
@@ -56,6 +56,12 @@ class ParsedLog:
     problems: tuple[Diagnostic, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     """What a reader of the figures should know, and what was kept but not understood."""
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it sums a run up: by figures of the whole run, or its time to train alone."""
+        has_figures = any(self.emitted.model_dump().values()) or TIME_TO_TRAIN in self.extras
+        return has_figures and not self.steps
 
     @property
     def framework(self) -> str | None:

@@ -4,10 +4,11 @@
 it. Those of a block of training have its throughput in samples/s, its memory and the mean time of
 its steps by the wall clock, with all that happens between steps; `step` is the samples at its
 start. The figure is the mean over the steps if there are any, else over the blocks, weighted by
-their samples. Source: mlcommons/logging, and the callbacks of NVIDIA's mlperf_common and of its
-submissions. The parser of mlperf_logging 4.1.68 reads the same events, which a test proves; it is
-not used, because it ends with a KeyError at an event without a key, loses the first of two events
-on a line, does not say which line of the file it read, and needs SciPy.
+their samples; a log with neither has its time to train alone.
+Source: mlcommons/logging, and the callbacks of NVIDIA's mlperf_common and of its submissions. The
+parser of mlperf_logging 4.1.68 reads the same events, which a test proves; it is not used, because
+it ends with a KeyError at an event without a key, loses the first of two events on a line, does not
+say which line of the file it read, and needs SciPy.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from perfdb.formats.outcome import Ending
 from perfdb.formats.scan import Piece, Scan, pieces
 from perfdb.formats.settle import few
 from perfdb.formats.steplines import MOST_KEPT
-from perfdb.record import Figures, Outcome, PartialCase
+from perfdb.record import TIME_TO_TRAIN, Figures, Outcome, PartialCase
 from perfdb.text import plain
 from perfdb.units import counted
 
@@ -40,7 +41,7 @@ _DECODER: Final = json.JSONDecoder()
 _PLATFORM: Final = re.compile(r"(\d{1,6})x(?:NVIDIA[ _-]?)?[DH]GX[ _-]?[HB]\d00")
 """Nodes of a system that has one size of them: SLURM_JOB_NUM_NODES and what the submitter says."""
 _MEMORY, _LOSS = "max_memory_usage", "reduced_train_loss"
-_BLOCK_TIME, _TIME_TO_TRAIN = "block_step_time_s", "time_to_train_s"
+_BLOCK_TIME: Final = "block_step_time_s"
 _LENGTHS: Final = {"llama2_70b_lora": 8192}
 """Tokens of a sample if no event states them and the closed division lets nobody choose them.
 
@@ -96,7 +97,7 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     extras = {
         _MEMORY: _memory(run.peak) if run.peak else None,
         _BLOCK_TIME: blocks.step_time_s if steps.number else None,
-        _TIME_TO_TRAIN: seconds,
+        TIME_TO_TRAIN: seconds,
     }
     log = ParsedLog(
         configuration=_configuration(stated),
@@ -236,10 +237,9 @@ def _ending(stop: Event | None, mean: _Mean, time_to_train: float | None) -> End
     status = stop.metadata.get("status") if stop else None
     if stop and status != "success":
         return Ending(Outcome.FAILED, f"run_stop: status is {status!r}")
-    if not mean.number:
-        message = "the log holds no 'train_step_time'"
-        alone = f", only a time to train of {time_to_train} s" if time_to_train else ""
-        return Ending(Outcome.NO_DATA, message + alone)
+    if not mean.number and time_to_train is None:
+        message = "the log holds no 'train_step_time' and no time to train"
+        return Ending(Outcome.NO_DATA, message)
     return Ending(Outcome.FINISHED) if stop else Ending(Outcome.INCOMPLETE, "no 'run_stop' event")
 
 
@@ -276,6 +276,8 @@ def _notes(where: str, run: _Run, steps: _Mean, blocks: _Mean) -> Iterator[Diagn
         yield Diagnostic(where, message, line=steps.line)
     elif blocks.number:
         yield Diagnostic(where, f"the step time is {of_blocks}", line=blocks.line)
+    elif _time_to_train(run):
+        yield Diagnostic(where, "no event has the time of a step: its figure is its time to train")
     if run.peak:
         message = (
             f"{_MEMORY} {_memory(run.peak)} is kept as printed: nothing says its unit, or whether "

@@ -62,6 +62,18 @@ STARTS: Final[Mapping[str, tuple[bytes, ...]]] = {
 }
 """What a program prints when it begins, by its format; one that prints another's, too, is first."""
 
+NOT_READ: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "the Hugging Face Trainer (as of axolotl)": re.compile(
+        rb"\{'(?:loss|train_runtime)': [^\n]{1,400}, 'epoch': "
+    ),
+    "litgpt": re.compile(rb"Epoch \d+ \| iter \d+ step \d+ \| loss train: "),
+    "nanotron": re.compile(rb"\| elapsed_time_per_iteration_ms: [\d.]"),
+    "Composer (as of llm-foundry)": re.compile(rb"\[(?:batch|token|sample)=\d+(?:/\d+)?\]:\s"),
+}
+"""A step of other programs, whose logs are refused by name. Sources: trainer_callback.py of
+transformers 4.57.6, pretrain.py of litgpt 0.5.13, trainer.py of nanotron 0.4, console_logger.py of
+mosaicml 0.32.1."""
+
 DONE: Final[Mapping[str, re.Pattern[str]]] = {
     "megatron": re.compile(
         r"\[after training is done\]|exiting program (?:at iteration|after [\d.]+ minutes)"
@@ -176,6 +188,12 @@ def started(text: bytes) -> str | None:
     return next(
         (name for name, marks in STARTS.items() if any(one in shown for one in marks)), None
     )
+
+
+def other_program(text: bytes) -> str | None:
+    """The program whose log a text is a part of, if its logs are not read."""
+    shown = plain(text)
+    return next((name for name, step in NOT_READ.items() if step.search(shown)), None)
 
 
 def died(tail: bytes, start: str | None) -> Ending | None:

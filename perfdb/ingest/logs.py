@@ -33,7 +33,7 @@ from perfdb.ingest.runs import RunFound, find_run, parse_run
 from perfdb.ingest.unpack import Budget, chunks, is_archive, unpack
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
-from perfdb.record import Figures, Note, NoteCode, Outcome
+from perfdb.record import Note, NoteCode, Outcome
 
 HEAD_BYTES: Final = 1 << 16
 """Bytes that a format is recognized by, before the rest of the file is read."""
@@ -92,7 +92,7 @@ def read_source(source: Source, options: Checked) -> Iterator[Read | RunFound]:
         yield rejected(printable(where), fault, "give it another name")
         return
     try:
-        yield from _read(source, options if source.place.archive else options.fresh())
+        yield from _read(source, options if source.place.archive else options.of_file(source.path))
     except OSError as error:
         yield rejected(where, error.strerror or str(error))
     except ArchiveError as error:
@@ -169,6 +169,9 @@ def _without_steps(source: Source, head: bytes, tail: bytes, start: str | None) 
         name = source.path.name
         convert = f"convert it: iconv -f UTF-16 -t UTF-8 {name} > utf8-{name}"
         return _odd(source, "the file is in UTF-16, not in UTF-8", convert)
+    if start is None and (program := outcome.other_program(head + tail)):
+        remedy = "write its figures into a table of a page, and ingest that"
+        return _odd(source, f"a log of {program}, which is not read", remedy)
     if not (end := outcome.died(tail, start)):
         return Recognition()
     message = f"holds no step, names no program that is known, and ends in an error: {end.error}"
@@ -253,17 +256,12 @@ def _mismatch(source: Source, options: Checked, logs: Sequence[ParsedLog]) -> Re
 
 
 def _has_no_figures(log: ParsedLog) -> bool:
-    return not log.steps and not any(log.emitted.model_dump().values())
+    return not log.steps and not log.is_summary
 
 
 def _is_empty(log: ParsedLog) -> bool:
     """Whether there is nothing to keep: no step, no figure, and no way that a run failed."""
     return _has_no_figures(log) and log.outcome in _NO_DATA
-
-
-def _is_run(log: ParsedLog) -> bool:
-    """Whether it is of a run, if only that it failed, and does not only sum one up."""
-    return bool(log.steps) or log.emitted == Figures()
 
 
 def _reasons(where: str, log: ParsedLog) -> tuple[Diagnostic, ...]:
@@ -296,7 +294,7 @@ class _LogFile:
                 yield Rejected(where, _reasons(where, found.log))
             elif found.missing:
                 yield self._unattributed(found, number, attributed, explicit=of.any_of_logs)
-            elif _is_run(found.log):
+            elif not found.log.is_summary:  # of a run, if only that it failed
                 yield self._run(found, number, explicit=of.any_of_logs)
             else:
                 run = self._of(found, self._run_id(number, found.log.identity), self.file.sha256)
@@ -322,7 +320,7 @@ class _LogFile:
         files = (self.file, *(one.source for one in found.companions))
         content = content_hash({"files": [one.sha256 for one in files]})
         of = self._of(found, self._run_id(number), content)
-        run = measure.of_log(log, of, window)
+        run = measure.of_log(log, of, window, asked=asked is not None)
         odd = _window_notes(where, log, run.result, window, averages=of.averages)
         name = plain_name(Path(where))
         return RunRead(
@@ -354,7 +352,7 @@ class _LogFile:
             notes=tuple(notes),
             source=self.file,
             problem=found.problem(where, line, items=items, differing=_differing(of_file)),
-            run_id=self._run_id(number) if _is_run(log) else None,
+            run_id=None if log.is_summary else self._run_id(number),
             explicit=explicit,
             missing=found.missing,
         )
@@ -401,6 +399,8 @@ def _window_notes(
             yield Diagnostic(where, note_text(note))
     if result.step_time_s is None:
         return
+    if result.outcome is not Outcome.FINISHED:
+        yield Diagnostic(where, f"{log.error}: its figures are in no table of its release")
     case = result.case
     within = selection.pick_steps(log.steps, window, averages=averages).steps
     place = selection.first_of_other_tokens(within, case)

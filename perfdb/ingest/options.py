@@ -1,6 +1,7 @@
 """What the command line states about pages, logs and runs: as it is written, and checked."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -26,11 +27,12 @@ _READERS: Final = {"model": names.model, "system": names.system, "precision": na
 
 @dataclass(frozen=True)
 class LogOptions:
-    """--set and --format of logs, --window of logs and runs, and the --archive-limit."""
+    """--set, --attribution and --format of logs, --window of logs and runs, --archive-limit."""
 
     settings: tuple[str, ...] = ()
     format: str | None = None
     window: str | None = None
+    attribution: str | None = None
     archive_limit_gib: int | None = None
 
 
@@ -63,6 +65,16 @@ class Settings(PartialCase):
 
 
 @dataclass(frozen=True)
+class FileSettings:
+    """What a file of attributions states of files, or of one result of each; `place`: where."""
+
+    paths: frozenset[str]
+    item: str
+    settings: Settings
+    place: Diagnostic
+
+
+@dataclass(frozen=True)
 class Checked:
     """The options, checked, with the temporary folder and what the store knows.
 
@@ -81,6 +93,32 @@ class Checked:
     folders: Folders = field(default_factory=Folders)
     releases: dict[str, dict[str, None]] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
+    by_file: tuple[FileSettings, ...] = ()
+    """What --attribution states, where --set does not."""
+    read: set[str] = field(default_factory=set)
+    """The real paths of the files that were read, if --attribution is given."""
+
+    def of_file(self, path: Path) -> "Checked":
+        """The options for one file, with all of the budget left."""
+        fresh = replace(self, budget=replace(self.budget))
+        if not self.by_file:
+            return fresh
+        real, stated, items = os.path.realpath(path), Settings(), dict[str, Settings]()
+        self.read.add(real)
+        for one in self.by_file:
+            if real in one.paths and one.item:
+                items[one.item] = items.get(one.item, Settings()).but(one.settings)
+            elif real in one.paths:
+                stated = stated.but(one.settings)
+        for name, settings in self.items.items():
+            items[name] = items.get(name, Settings()).but(settings)
+        return replace(fresh, settings=stated.but(self.settings), items=items)
+
+    def not_found(self) -> Iterator[Diagnostic]:
+        """The results that --attribution names and the files that were read do not have."""
+        for one in self.by_file:
+            if one.item and one.item not in self.found and not self.read.isdisjoint(one.paths):
+                yield one.place
 
     def of_item(self, log: ParsedLog) -> "Checked":
         """The options for one result of a file."""
@@ -95,10 +133,6 @@ class Checked:
     def any_of_logs(self) -> bool:
         """Whether any option changes what is read out of a log."""
         return (self.context, self.settings, self.window) != (PageContext(), Settings(), None)
-
-    def fresh(self) -> "Checked":
-        """The same, with all of the budget left."""
-        return replace(self, budget=replace(self.budget))
 
 
 def checked(
@@ -126,6 +160,7 @@ def checked(
         Budget(logs.archive_limit_gib << 30) if logs.archive_limit_gib else Budget(),
         scratch,
         releases=releases,
+        by_file=_attributions(Path(logs.attribution)) if logs.attribution else (),
     )
 
 
@@ -182,6 +217,43 @@ def _of_one(item: str, settings: Sequence[str]) -> Settings:
     if isinstance(found, list):
         raise InputError(_of_settings(found, settings))
     return found
+
+
+def _attributions(path: Path) -> tuple[FileSettings, ...]:
+    """What a YAML file states: fields by PATH, GLOB or PATH#ITEM, relative to its folder.
+
+    Raises InputError with everything that is wrong.
+    """
+    try:
+        document = yamlfile.parse(str(path), path.read_bytes().decode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Diagnostic(str(path), f"cannot be read: {error}")) from error
+    if isinstance(document, yamlfile.Unreadable):
+        raise InputError(document.problems)
+    if not isinstance(document.content, Mapping):
+        remedy = "write `train.log: {num_gpus: 8}`"
+        raise InputError(document.problem((), "holds no files with their fields", remedy))
+    problems, found = list[Diagnostic](), list[FileSettings]()
+    for key, content in document.content.items():
+        name, _, item = str(key).partition("#")
+        own, place = document.item(str(key), content), (str(key),)
+        is_relative = bool(name) and not Path(name).is_absolute()
+        files = path.parent.glob(name) if is_relative else ()
+        paths = frozenset(map(os.path.realpath, files))
+        settings = yamlfile.validate(own, Settings)
+        if isinstance(settings, list):
+            problems += settings
+            continue
+        if not paths:
+            remedy = "name one, or a glob, relative to the folder of this file"
+            problems.append(document.problem(place, "names no file", remedy))
+        problems += (own.problem((it.where,), it.message, it.remedy)
+                     for it in _unknown("{}", settings))  # fmt: skip
+        missing = document.problem(place, "names no result of its file by name or line")
+        found.append(FileSettings(paths, item, settings, missing))
+    if problems:
+        raise InputError(problems)
+    return tuple(found)
 
 
 def _of_settings(problems: Iterable[Diagnostic], settings: Sequence[str]) -> Iterator[Diagnostic]:

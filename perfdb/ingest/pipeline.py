@@ -86,6 +86,7 @@ def _stored(engine: Engine, found: Sequence[Source], options: Options, folder: P
         message = f"{found[0].where} has no result of this name or line"
         remedy = "an item is the line of its result in the file, or its path in a verification card"
         report.rejected += (Diagnostic(f"{SET} {item}", message, remedy=remedy),)
+    report.rejected += tuple(read_with.not_found())
     return report.finish(audited(engine, report.run_ids, report.paths))
 
 

@@ -25,7 +25,8 @@ MOST_NAMED: Final = 5
 """Files that are named, of those skipped and of duplicates."""
 
 
-_NUMBER: Final = re.compile(r"\d[\d.,]*")
+_NUMBER: Final = re.compile(r"\b[0-9a-f]{40}\b|\d[\d.,]*")
+"""A number, or the hash of a commit."""
 
 
 @dataclass(frozen=True)
@@ -201,11 +202,12 @@ _SKIPPED: Final = {
 
 
 def _by_cause(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Those of one file that differ in numbers alone as one, with how many more there are."""
+    """Those of one file that differ in numbers and items alone as one, with how many more."""
 
     def cause(one: Diagnostic) -> tuple[str | None, ...]:
         words = (one.message, one.remedy or "")
-        return (one.where, one.field, *(_NUMBER.sub("#", text) for text in words))
+        field_name = (one.field or "").rpartition(".")[2]
+        return (one.where, field_name, *(_NUMBER.sub("#", text) for text in words))
 
     return tuple(
         replace(some[0], message=f"{some[0].message} (and {len(some) - 1:,} more like it)")

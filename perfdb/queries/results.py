@@ -22,7 +22,7 @@ from perfdb.db.tables import (
 )
 from perfdb.fields import FIELDS
 from perfdb.queries import Rows
-from perfdb.record import Origin, Result
+from perfdb.record import Origin, Outcome, Result
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""
@@ -50,7 +50,7 @@ _COLUMNS: Final = (
     *(results.c[name] for name in ("source_line", "withheld", "notes", "raw", "printed")),
     *(results.c[name] for name in ("extras", "emitted")),
 )  # fmt: skip
-_HAS_NO_FIGURES: Final = results.c.withheld.is_not(None)
+_COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
 
 
 def identified(statement: Rows) -> Rows:
@@ -84,13 +84,16 @@ def representative() -> Rows:
 
     Of several finished runs it is the one with the median step time (of an even number, the faster
     of the middle two), so that the figure belongs to a run. If none finished, it has no figures.
+    Figures of a run that did not finish are in no table.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
-    order = (_HAS_NO_FIGURES, results.c.step_time_s.nulls_last(), results.c.id)
-    finished = func.sum(case((_HAS_NO_FIGURES, 0), else_=1)).over(partition_by=group)
+    rank = case((_COUNTS, 0), (results.c.withheld.is_not(None), 1), else_=2)
+    order = (rank, results.c.step_time_s.nulls_last(), results.c.id)
+    finished = func.sum(case((_COUNTS, 1), else_=0)).over(partition_by=group)
     ranked = (
         select(
             results.c.id,
+            rank.label("rank"),
             func.row_number().over(partition_by=group, order_by=order).label("place"),
             finished.label("num_finished"),
             func.count().over(partition_by=group).label("num_results"),
@@ -102,6 +105,7 @@ def representative() -> Rows:
     return (
         current()
         .join(ranked, and_(ranked.c.id == results.c.id, ranked.c.place == func.floor(middle)))
+        .where(ranked.c.rank < 2)
         .add_columns(ranked.c.num_results, ranked.c.num_finished)
     )
 

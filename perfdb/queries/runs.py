@@ -1,35 +1,64 @@
 """Runs: which there are, the files they were read from, and their steps."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, select
 
-from perfdb.db.tables import cases, models, releases, run_files, runs, sources, steps, systems
+from perfdb.db.tables import (
+    STEP_COLUMNS,
+    cases,
+    models,
+    releases,
+    run_files,
+    runs,
+    sources,
+    steps,
+    systems,
+)
 from perfdb.queries import Rows
 
+PARTITIONS: Final[Mapping[str, ColumnElement[Any]]] = {
+    "framework": cases.c.framework,
+    "release": releases.c.version.label("release"),
+    "system": systems.c.name.label("system"),
+    "model": models.c.name.label("model"),
+}
+"""The columns by which steps can be parted."""
 
-def all_runs() -> Rows:
-    """Every run that counts with its case's main fields and when it was read, by its run id."""
+
+def _that_count(*columns: ColumnElement[Any]) -> Rows:
+    """Columns of the runs that count, and of what each is of."""
     return (
-        select(
-            *runs.c,
-            cases.c.framework,
-            releases.c.version.label("release"),
-            systems.c.name.label("system"),
-            models.c.name.label("model"),
-            models.c.title.label("model_title"),
-            cases.c.key.label("case_key"),
-            sources.c.ingested_at,
-        )
+        select(*columns)
+        .select_from(runs)
         .join(cases, runs.c.case_id == cases.c.id)
         .join(releases, runs.c.release_id == releases.c.id)
         .join(systems, cases.c.system_id == systems.c.id)
         .join(models, cases.c.model_id == models.c.id)
-        .join(sources, runs.c.source_id == sources.c.id)
         .where(runs.c.withdrawn.is_(None))
-        .order_by(runs.c.run_id)
     )
+
+
+def all_runs() -> Rows:
+    """Every run that counts with its case's main fields and when it was read, by its run id."""
+    titled = (models.c.title.label("model_title"), cases.c.key.label("case_key"))
+    columns = (*runs.c, *PARTITIONS.values(), *titled, sources.c.ingested_at)
+    read = _that_count(*columns).join(sources, runs.c.source_id == sources.c.id)
+    return read.order_by(runs.c.run_id)
+
+
+def all_steps() -> Rows:
+    """The steps of every run that counts, with the columns to part them by, run by run."""
+    columns = (runs.c.run_id, *PARTITIONS.values(), *(steps.c[name] for name in STEP_COLUMNS))
+    recorded = _that_count(*columns).join(steps, steps.c.run_id == runs.c.id)
+    return recorded.order_by(runs.c.id, steps.c.step)
+
+
+def parts(by: Sequence[str]) -> Rows:
+    """The distinct values of some of `PARTITIONS` that runs have, in order."""
+    columns = [PARTITIONS[name] for name in by]
+    return _that_count(*columns).distinct().order_by(*columns)
 
 
 def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int, str | None]:

@@ -39,6 +39,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     audits.pages,
     changelog.pages,
     changelog.withdrawn_pages,
+    changelog.unfinished_pages,
     runs.pages,
     runs.recipe_pages,
     sources.pages,

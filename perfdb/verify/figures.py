@@ -61,8 +61,8 @@ class StoredRun:
     release_id: int
     run_id: str
     run_row_id: int
-    finished: bool
-    """Whether the run finished, so that its steps may give figures in some window."""
+    outcome: Outcome | None
+    """How the run ended, if its steps may give figures in some window; None: they do not."""
     of_log: bool
     """Whether the run was read from a log."""
     averages: bool = False
@@ -91,16 +91,18 @@ def stored(row: RowMapping) -> StoredRun:
         **columns | {"source_line": None},
     )
     of_log = row["recipe"] is None
+    ended = Outcome(row["run_outcome"])
     # A log's run may lack figures only because of the steps in its window. A log that itself ends
     # too early has a reason, which is kept as the run's error.
-    of_window = row["run_outcome"] == Outcome.INCOMPLETE and row["run_error"] is None
+    if of_log and ended is Outcome.INCOMPLETE and row["run_error"] is None:
+        ended = Outcome.FINISHED
     return StoredRun(
         result=result,
         result_id=row["result_id"],
         release_id=row["release_id"],
         run_id=row["run_id"],
         run_row_id=row["run_row_id"],
-        finished=row["run_outcome"] == Outcome.FINISHED or (of_log and of_window),
+        outcome=ended if ended is Outcome.FINISHED or (of_log and ended.is_stopped) else None,
         of_log=of_log,
         averages=of_log and row["parser"] in AVERAGES,
     )
@@ -122,7 +124,7 @@ def with_steps(
 
 def _configured(connection: Connection, run: StoredRun) -> StoredRun:
     """The run with its worker's configuration; if nobody can read that, its figures stay."""
-    if run.of_log or not run.finished:
+    if run.of_log or run.outcome is None:
         return run
     files = connection.execute(run_queries.files_of_row(run.run_row_id))
     number = next((file.source_id for file in files if file.name == WORKER_CONFIG), None)
@@ -130,21 +132,21 @@ def _configured(connection: Connection, run: StoredRun) -> StoredRun:
         content = b"" if number is None else b"".join(content_of(connection, number))
         read = parse_json(WORKER_CONFIG, content, WorkerConfiguration) if content else None
     except (DamagedBytesError, RunDirError):
-        return replace(run, finished=False)
+        return replace(run, outcome=None)
     return replace(run, configuration=read)
 
 
 def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
     """A result with its figures recomputed by today's formulas and catalog.
 
-    The result stays as it is if its run did not finish or its window is unknown. The figures are
+    The result stays as it is if its run failed or its window is unknown. The figures are
     withheld if the window holds no step, or if the optimizer skipped most of those in it. The
     convention is recorded all the same, for the next window that gives figures.
     """
     result, window = run.result, asked.window
     if window is None and result.window:
         window = aggregation.named(result.window, "window")
-    if window is None or not run.finished:
+    if window is None or run.outcome is None:
         return result
     empty = ResultRow(
         case=result.case,
@@ -152,7 +154,7 @@ def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
         key=result.key,
         content_hash=result.content_hash,
         origin=result.origin,
-        outcome=Outcome.FINISHED,
+        outcome=run.outcome,
         window=window.name,
         formula_version=flops.FORMULA_VERSION,
         notes=tuple(note for note in result.notes if note.code not in _OF_ONE_WINDOW),

@@ -94,7 +94,7 @@ def _report(connection: Connection, question: Rows, asked: Asked) -> RecomputeRe
     changed, left = [], []
     for stored, steps in figures.with_steps(connection, rows):
         after = figures.recomputed(stored, steps, asked)
-        if asked.window and stored.finished and after.withheld is not None:
+        if asked.window and stored.outcome and after.withheld is not None:
             left.append(Recomputed(stored, after, {}, note_text(after.withheld)))
         elif changes := figures.differences(stored.result, after):
             changed.append(Recomputed(stored, after, changes))

@@ -20,7 +20,7 @@ from perfdb.site.page import Block, Section, SitePage, no_data
 from perfdb.site.pages.parts import heads, href, label
 from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
 from perfdb.site.tables import plain, table
-from perfdb.site.templates import badge, joined, link, paragraph, render
+from perfdb.site.templates import badge, joined, link, paragraph, render, render_text
 from perfdb.units import UNKNOWN
 
 MOST_ENTRIES: Final = 200
@@ -226,6 +226,22 @@ def withdrawn_pages(data: SiteData) -> Iterator[SitePage]:
         about = f"All of {named[name]} was withdrawn; the changelog of the data has it."
         body = partial(_withdrawn_page, tuple(reasons[name].items()))
         yield SitePage(name, f"{named[name]} (withdrawn)", about, body)
+
+
+def unfinished_pages(data: SiteData) -> Iterator[SitePage]:
+    """A page in place of each release, model and system that only unfinished runs are of."""
+    folders = ("performance/", "models/", "systems/")
+    in_tables = {one.result_id for one in data.results}
+    of_tables, of_others = dict[str, str](), dict[str, str]()
+    for one in data.revisions:
+        if not one.superseded:
+            (of_tables if one.result_id in in_tables else of_others).update(_pages_of(one))
+    for name in sorted(of_others.keys() - of_tables):
+        if name.startswith(folders):
+            about = f"{of_others[name]} has only runs that did not finish."
+            text = "<p>{{ about }} {{ link('All runs', runs) }} have their figures.</p>\n"
+            body = partial(list[Block], [render_text(text, about=about, runs=addresses.RUNS)])
+            yield SitePage(name, of_others[name], about, body)
 
 
 def _withdrawn_page(reasons: Sequence[tuple[str, int]]) -> list[Block]:
