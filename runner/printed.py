@@ -1,13 +1,11 @@
-"""The steps of a program that prints them, written as a worker of ours writes its own."""
+"""The steps of a run: those that a program prints are written as a worker writes its own."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfdb.formats import FORMATS
 from perfdb.jsonfile import write_atomically
 from perfdb.run_record import StepRecord
 from perfdb.rundir import RunDir
-from runner.backends import Command
 
 SIZES = (
     "num_gpus", "sequence_length", "global_batch_size", "micro_batch_size", "tensor_parallel",
@@ -16,24 +14,19 @@ SIZES = (
 """What the program may print of its case, against which the recipe is checked."""
 
 
-def steps_reader(run: RunDir, command: Command) -> Callable[[], tuple[StepRecord, ...]]:
-    """What returns the steps so far of a run that was started with a command."""
-    if command.log_format is None:
-        return run.read_steps
-    return PrintedSteps(run, command.log_format).read
-
-
 @dataclass
-class PrintedSteps:
-    """The steps in the logs of a run, by the name of their format."""
+class StepSource:
+    """Where a run's steps are: in its logs, by the name of their format, or in its steps file."""
 
     run: RunDir
-    log_format: str
+    log_format: str | None
     _size_bytes: int = 0
     _steps: tuple[StepRecord, ...] = ()
 
     def read(self) -> tuple[StepRecord, ...]:
-        """The steps so far. Where there are more than before, writes them and the sizes told."""
+        """The steps so far. What the logs have of them is written, with the sizes told."""
+        if self.log_format is None:
+            return self.run.read_steps()
         logs = self.run.logs()
         size_bytes = sum(log.stat().st_size for log in logs)
         if size_bytes != self._size_bytes:

@@ -34,7 +34,13 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "config_variant": ("v1", "v2"),
         "cuda_graph_impl": ("none", "local", "transformer_engine"),
         "cuda_graph_scope": (
-            "full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba",
+            "full_iteration",
+            "attn",
+            "mlp",
+            "moe",
+            "moe_router",
+            "moe_preprocess",
+            "mamba",
         ),
         "moe_a2a_overlap": (True, False),
         "moe_flex_dispatcher_backend": ("deepep", "hybridep"),
@@ -96,7 +102,7 @@ class CaseSettings(Frozen):
     expert_tensor_parallel: Size = Field(None, description="ETP; TP where it is not given.")
     virtual_pipeline: Size = Field(None, description="VP: model chunks per pipeline stage.")
     sequence_parallel: Flag = Field(False, description="SP")
-    fsdp_enabled: Flag | None = Field(None, description="NeMo, Megatron-Bridge, DFM: shard the state (FSDP).")
+    fsdp_enabled: Flag | None = Field(None, description="NeMo, DFM: shard the state (FSDP).")
     fsdp_size: Size = Field(None, description="AutoModel: GPUs that share one copy of the state.")
     kernels: tuple[Text, ...] = Field((), description="Kernel optimisations, as pages print them.")
     variant: Text | None = Field(

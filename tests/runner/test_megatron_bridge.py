@@ -1,25 +1,23 @@
-"""The Megatron-Bridge backend: its command, what it refuses, and a run whose script prints steps."""
+"""The Megatron-Bridge backend: its command, what it refuses, and a run of printed steps."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner
 
 from perfdb import hardware, recipe
-from perfdb.cli import main
-from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, find_runs
-from perfdb.validity import contradiction
 from runner.backends import megatron_bridge
-from runner.printed import PrintedSteps
+from runner.printed import StepSource
 from runner.session import Tools
 from tests import factories, seeds
+from tests.shell import Shell
 
 ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "recipes" / "megatron-bridge"
 HOME = ROOT / "tests" / "data" / "megatron_bridge"
 CORPUS = seeds.FOLDER.parent / "corpus"
 PARSER = HOME / "scripts" / "performance" / "argument_parser.py"
@@ -117,27 +115,24 @@ RECIPE = """\
 """
 
 
-def run(*arguments: str) -> str:
-    h100 = hardware.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 2)
-    tools = Tools(machine=h100, backends={megatron_bridge.NAME: Installed()})
-    return CliRunner().invoke(main, ["run", "one.yaml", *arguments], obj=tools).stdout
-
-
 @pytest.mark.slow
 def test_a_run_has_the_steps_that_its_script_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    perfdb: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under torchrun, with a script that has the documented flags and the format of the steps."""
-    monkeypatch.chdir(tmp_path)
+    h100 = hardware.from_nvidia_smi("NVIDIA H100 80GB HBM3, 580.65.06, 81559\n" * 2)
+    tools = Tools(machine=h100, backends={megatron_bridge.NAME: Installed()})
     monkeypatch.setenv(megatron_bridge.HOME, str(HOME))
-    Path("one.yaml").write_text(RECIPE)
-    [row] = json.loads(run("--json"))["cases"]
+    (tmp_path / "one.yaml").write_text(RECIPE)
+    [row] = json.loads(perfdb("run", "one.yaml", "--json", obj=tools).stdout)["cases"]
     assert ("finished", 3, 0.25) == (row["outcome"], row["num_steps"], row["step_time_s"]), row
-    steps = RunDir(Path(row["run_dir"])).read_steps()
+    steps = RunDir(tmp_path / row["run_dir"]).read_steps()
     assert [(1, 3.0, 8.9), (2, 0.25, 8.8)] == [(s.step, s.step_time_s, s.loss) for s in steps[:2]]
     # The script trains on another batch than it was told to.
     monkeypatch.setenv("BRIDGE_GBS", "64")
-    [other] = json.loads(run("--json", "--repeat", "2"))["cases"][1:]
+    [other] = json.loads(perfdb("run", "one.yaml", "--json", "--repeat", "2", obj=tools).stdout)[
+        "cases"
+    ][1:]
     assert "failed" == other["outcome"]
     assert "global_batch_size" in other["reason"]
     assert 2 == len(find_runs(tmp_path))
@@ -148,15 +143,33 @@ def test_steps_are_read_from_the_console_of_a_real_run(tmp_path: Path) -> None:
     log = (CORPUS / "cloudai_fixture_megatron_bridge_0.log").read_bytes()
     run = RunDir(tmp_path)
     run.console.write_bytes(log)
-    [step] = PrintedSteps(run, "megatron_bridge").read()
+    [step] = StepSource(run, "megatron_bridge").read()
     assert (50, 9.089, 8.114214, 0.042) == (step.step, step.step_time_s, step.loss, step.grad_norm)
     assert (step,) == run.read_steps()
 
 
-def cards() -> dict[tuple[str, int], dict[str, Any]]:
-    """What the verification cards print of GB300, by model and number of GPUs, without perfdb."""
-    found = {}
-    for name in ("qwen3-30b-a3b", "gpt-oss-120b"):
-        items = yaml.safe_load((CORPUS / f"mbridge_card_{name}.yaml").read_text())["items"]
-        print(items)
-    return found
+@needs_corpus
+@pytest.mark.parametrize("name", ["qwen3-30b-a3b", "gpt-oss-120b"])
+def test_the_recipes_are_what_the_verification_cards_print(name: str) -> None:
+    text = " ".join((CORPUS / f"mbridge_card_{name}.yaml").read_text().split())
+    [printed] = re.findall(
+        r"On exactly (\d+) GB300s, the canonical MXFP8 \D* recipe completes exactly (\d+) "
+        r"optimizer steps at TP(\d)/PP(\d)/CP(\d)/EP(\d+)/ETP(\d), GBS/MBS (\d+)/(\d+), and "
+        r"sequence length (\d+)", text,
+    )  # fmt: skip
+    gpus, steps, tp, pp, cp, ep, etp, gbs, mbs, length = map(int, printed)
+    scales = re.findall(r"- num_gpus: (\d+) global_batch_size: (\d+) command", text)
+    [file] = recipe.load([RECIPES / f"{name}-pretrain.yaml"])
+    cases = [point.case for point in file.points]
+    assert (scales or [(str(gpus), str(gbs))]) == [
+        (str(case.num_gpus), str(case.global_batch_size)) for case in cases
+    ]
+    for point, case in zip(file.points, cases, strict=True):
+        assert ("dgx-gb300", "fp8_mx", name, None) == (
+            case.system, case.precision, case.model, megatron_bridge.unsupported(point),
+        )  # fmt: skip
+        assert (tp, pp, cp, ep, etp, mbs, length, steps) == (
+            case.tensor_parallel, case.pipeline_parallel, case.context_parallel,
+            case.expert_parallel, case.expert_tensor_parallel, case.micro_batch_size,
+            case.sequence_length, point.warmup_steps + point.measured_steps,
+        )  # fmt: skip

@@ -17,10 +17,10 @@ def parse_cli_args() -> argparse.ArgumentParser:
     parser.add_argument("-mr", "--model_recipe_name", required=True)
     parser.add_argument("--task", choices=("pretrain", "sft", "peft"), default="pretrain")
     parser.add_argument("-cv", "--config_variant")
-    parser.add_argument("-g", "--gpu", required=True,
-                        choices=("h100", "b200", "b300", "gb200", "gb300", "vr200", "r100"))  # fmt: skip
-    parser.add_argument("-c", "--compute_dtype", default="bf16",
-                        choices=("bf16", "fp8_cs", "fp8_mx", "fp8_sc", "nvfp4"))  # fmt: skip
+    gpus = ("h100", "b200", "b300", "gb200", "gb300", "vr200", "r100")
+    parser.add_argument("-g", "--gpu", required=True, choices=gpus)
+    types = ("bf16", "fp8_cs", "fp8_mx", "fp8_sc", "nvfp4")
+    parser.add_argument("-c", "--compute_dtype", default="bf16", choices=types)
     for short, long in (
         ("-ng", "num_gpus"), ("-gn", "gpus_per_node"), ("-ms", "max_steps"),
         ("-gb", "global_batch_size"), ("-mb", "micro_batch_size"), ("-sl", "seq_length"),
@@ -33,6 +33,6 @@ def parse_cli_args() -> argparse.ArgumentParser:
     parser.add_argument("--moe_a2a_overlap", type=switch)
     parser.add_argument("--moe_flex_dispatcher_backend", choices=("deepep", "hybridep", "None"))
     parser.add_argument("--cuda_graph_impl", choices=("none", "local", "transformer_engine"))
-    parser.add_argument("--cuda_graph_scope", choices=(
-        "full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"))  # fmt: skip
+    scopes = ("full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
+    parser.add_argument("--cuda_graph_scope", choices=scopes)
     return parser
