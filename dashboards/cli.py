@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from perfdb import catalog
 from perfdb.cli.options import db_option
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError, PerfdbError
@@ -46,6 +47,7 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
             f"the dashboard needs {error.name}, which is missing; {remedy}"
         ) from error
     check_free(host, port)
+    catalog.systems(), catalog.models()  # what is wrong with perfdb.toml is said here, once
     os.environ["PERFDB_URL"] = store_url(db).render_as_string(hide_password=False)
     settings = SETTINGS | {
         "server.address": host,

@@ -4,6 +4,7 @@ PerfdbError                 1  something failed that the user can understand
 ├── InputError              2  what was given is wrong; holds every problem found, not the first
 │   ├── RecipeError            a recipe file
 │   ├── CatalogError           a system or model file, or a name that is in neither
+│   ├── ConfigError            perfdb.toml
 │   ├── RunDirError            a run directory
 │   └── ArchiveError           a compressed file or an archive
 ├── StoreError              2  the database is missing, older or newer than this version
@@ -71,6 +72,10 @@ class RecipeError(InputError):
 
 class CatalogError(InputError):
     """A catalogue file is wrong, or a name is not in the catalogue."""
+
+
+class ConfigError(InputError):
+    """perfdb.toml is wrong, or the file that PERFDB_CONFIG names is missing."""
 
 
 class RunDirError(InputError):

@@ -237,6 +237,7 @@ def of_summary(log: ParsedLog, of: LogRun) -> ResultRow:
         "withheld": withheld and withheld.params,
         "extras": log.extras,
         **({"peak_memory_bytes": peak} if peak else {}),
+        **({"peak_tflops": log.peak_tflops} if log.peak_tflops else {}),
     }
     return ResultRow(
         case=of.case,
@@ -250,6 +251,7 @@ def of_summary(log: ParsedLog, of: LogRun) -> ResultRow:
         window=log.window,
         extras=log.extras,
         peak_memory_bytes=peak,
+        peak_tflops=log.peak_tflops if figures["mfu"] else None,
         **figures,
     )
 
@@ -264,6 +266,8 @@ def of_page(row: PublishedResult) -> ResultRow:
     identity = {"case": row.case.key, "release": row.release.key, "origin": Origin.PUBLISHED}
     method = row.method.model_dump()
     content = row.model_dump(mode="json", include={"figures", "raw", "extras", "notes"})
+    if row.peak_tflops:
+        content["peak_tflops"] = row.peak_tflops
     return ResultRow(
         case=row.case,
         release=row.release,
@@ -276,6 +280,7 @@ def of_page(row: PublishedResult) -> ResultRow:
         printed=row.printed,
         extras=row.extras,
         notes=row.notes,
+        peak_tflops=row.peak_tflops,
         **method,
         **row.figures.model_dump(),
     )

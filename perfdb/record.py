@@ -244,6 +244,8 @@ class PublishedResult(Frozen):
     release: Release
     figures: Figures
     method: Method = Method()
+    peak_tflops: float | None = None
+    """The dense peak of a GPU that its MFU is of, in TFLOP/s, as the page states it."""
     line: PositiveInt
     raw: Mapping[str, str] = Field(default_factory=dict)
     printed: Mapping[str, str] = Field(default_factory=dict)

@@ -109,7 +109,7 @@ def test_a_narrow_terminal_shows_a_line_for_each_name_of_the_catalogue(
     monkeypatch.setenv("COLUMNS", "80")
     for command, entries, left_out in (
         ("models", list(catalog.models()), "Source, KV heads, Heads, FFN, Hidden"),
-        ("systems", list(catalog.systems()), "NVLink domain"),
+        ("systems", list(catalog.systems()), "NVLink domain, GPUs/node"),
     ):
         _, _, _, _, *lines, air, said = perfdb(command).stdout.splitlines()
         assert (entries, "") == ([line.split()[0] for line in lines], air.strip())

@@ -261,7 +261,7 @@ def test_the_catalogue_takes_the_entries_that_a_guide_shows() -> None:
     """The system and the model of the guide are as the catalogue's own are."""
     page = ROOT / "docs" / "how-to" / "add.md"
     system, model = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    assert "dgx-a100" == System.model_validate(yaml.safe_load(system)[0]).name
+    assert "hgx-h800" == System.model_validate(yaml.safe_load(system)[0]).name
     assert "olmo2-7b" == Model.model_validate(yaml.safe_load(model)).name
 
 

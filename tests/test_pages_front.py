@@ -143,3 +143,47 @@ def test_a_framework_is_known_by_its_usual_names(said: str, known: str) -> None:
     given = checked(Options(PageContext(framework=said)))
     assert (known, known) == (stated.release.framework, stated.case.framework)
     assert known == given.context.framework
+
+
+PEAKS = """\
+# NeMo 25.04
+
+{prose}
+
+| Model | System | Precision | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU | MFU |
+|---|---|---|---|---|---|---|---|
+| Llama3 8B | DGX-GB200 | BF16 | 8 | 128 | 8192 | 20000 | 42% |
+| Llama3 8B | DGX-GB200 | FP8-CS | 8 | 128 | 8192 | 30000 | |
+| Llama3 8B | DGX-H100 | FP8-CS | 8 | 128 | 8192 | 20000 | 52% |
+"""
+SENTENCE = (
+    "The peak theoretical throughput for H100 FP8 is 1979 TFLOPS and for GB200 BF16 is 2.45 PFLOPS."
+)
+OTHER_GPU = "- MFU calculated using peak TFLOPs for the system (989 for BF16 H100)."
+IN_FRONT = "---\nperfdb:\n  peak_tflops: {GB200 NVL72: {bf16: 2450, fp8: 4900}}\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "peaks"),
+    [
+        (PEAKS.format(prose=SENTENCE), None, [2450, None, 1979]),
+        (PEAKS.format(prose=OTHER_GPU), None, [None, None, None]),
+        (IN_FRONT + PEAKS.format(prose=SENTENCE.replace("2.45 PFLOPS", "49 TFLOPS")), None,
+         [2450, None, 1979]),
+        (PEAKS.format(prose=SENTENCE), 1000.0, [2450, None, 1979]),
+        (PEAKS.format(prose=""), 2450.0, [2450, None, 2450]),
+    ],
+)  # fmt: skip
+def test_the_peak_that_a_page_states_for_its_mfu_is_kept(
+    text: str, option: float | None, peaks: list[float | None]
+) -> None:
+    """The sentences are those of NVIDIA's Nemotron-4 recipe and of AutoModel's summary."""
+    read = reader.read("page.md", text, PageContext(peak_tflops=option))
+    assert peaks == [one.peak_tflops for one in read.results]
+
+
+def test_a_peak_of_no_system_is_refused() -> None:
+    text = IN_FRONT.replace("GB200 NVL72", "GB201") + PEAKS.format(prose="")
+    read = reader.read("page.md", text, PageContext())
+    assert "perfdb.peak_tflops: no system 'GB201' in the catalogue" in str(read.problems[0])
+    assert "{dgx-gb200: {bf16: 2450, fp8: 4900}}" in str(read.problems[0])

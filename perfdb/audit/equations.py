@@ -131,14 +131,22 @@ def tflops(row: Result) -> Interval | None:
 
 
 def peak_tflops(row: Result) -> float | None:
-    """The dense peak of a GPU at the row's precision; None where it is not known."""
+    """The dense peak that the row's MFU is of: the stated one, else that of its precision.
+
+    None where it is not known.
+    """
+    return row.peak_tflops or dense_peak(row)
+
+
+def dense_peak(row: Result) -> float | None:
+    """The dense peak of a GPU at the row's precision, whatever its MFU is of; None: not known."""
     known = catalog.peak(row.system, row.precision)
-    return row.peak_tflops or (known.tflops if known else None)
+    return known.tflops if known else row.peak_tflops
 
 
 def limit_tflops(row: Result) -> float | None:
     """The dense peak of a GPU; its highest where the row's precision is not known."""
-    known = peak_tflops(row)
+    known = dense_peak(row)
     if known or row.precision:
         return known
     return max((peak.tflops for peak in peaks(row).values()), default=None)

@@ -1,5 +1,6 @@
 """GFLOP per token of a row: by its figures, by its peers, and by the formula of its model."""
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from statistics import median
@@ -10,6 +11,8 @@ from perfdb.audit.interval import Interval, agreeing, shared
 from perfdb.flops.base import Convention
 from perfdb.groups import grouped
 from perfdb.record import Result, Task
+
+_ACTIVE = re.compile(r"(?<![a-z0-9])a([0-9]+(?:\.[0-9]+)?)b(?![a-z0-9])")
 
 Counted = tuple[Result, Interval]
 """A row and its GFLOP per token."""
@@ -71,13 +74,35 @@ def by_formula(row: Result, convention: Convention) -> Interval | None:
 def implied_tflops(row: Result, tokens: Interval | None) -> Interval | None:
     """The model TFLOP/s of a row's tokens/s, from the least that a convention counts to the most.
 
-    Its value is the least.
+    Its value is the least. Of a model that the catalog lacks it is 6 FLOPs for each parameter that
+    its name states to be active, and 4 in LoRA, which computes no gradients of frozen weights.
+    Source: Kaplan et al., "Scaling Laws for Neural Language Models", section 2.1.
     """
     counts = [count for one in flops.CONVENTIONS.values() if (count := formula(row, one))]
+    if not counts and (billions := _active_billions(row.model)):
+        counts = [billions * (4 if row.task == "lora" else 6)]
     if tokens is None or not counts:
         return None
     least, most = min(counts) / 1000, max(counts) / 1000
     return Interval(tokens.value * least, tokens.low * least, tokens.high * most)
+
+
+def _active_billions(model: str) -> float | None:
+    """The parameters that a name states to be active: 3 of `qwen3-30b-a3b`.
+
+    A size alone may be that of all experts, and bounds nothing.
+    """
+    found = None if model in catalog.models() else _ACTIVE.search(model)
+    return float(found[1]) if found else None
+
+
+def basis(row: Result) -> str:
+    """What `implied_tflops` follows from, in words."""
+    billions = _active_billions(row.model)
+    if billions is None:
+        return "the model's formula"
+    factor = 4 if row.task == "lora" else 6
+    return f"{factor} FLOPs for each of {billions:g} billion active parameters"
 
 
 def formula(row: Result, convention: Convention) -> float | None:

@@ -136,7 +136,10 @@ def _candidates(
             yield RepairChange({field: size})
     if row.mfu and not row.peak_tflops:
         yield from (RepairChange({"precision": name}) for name in _precisions(row, release))
-        yield from (RepairChange({"system": name}) for name in catalog.systems())
+        # A DGX may be mistaken for another one, and for no machine of another line.
+        line, _, _ = row.system.partition("-")
+        names = (name for name in catalog.systems() if name.partition("-")[0] == line)
+        yield from (RepairChange({"system": name}) for name in names)
 
 
 def _precisions(row: Result, release: ReleaseRows) -> Iterator[str]:

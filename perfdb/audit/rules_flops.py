@@ -148,6 +148,7 @@ def flops_formula(release: ReleaseRows) -> Iterator[Finding]:
 
 def _unexplained(one: Counted, convention: Convention, release: ReleaseRows) -> Finding:
     (row, count), expected = one, flop_counts.formula(one[0], convention) or 0.0
+    proof = _arithmetic(row, expected)
     followed = flop_counts.explaining(row, count)
     off = max(count.low / expected, expected / count.high)
     is_sure = (off >= TWICE or release.followers[convention] >= FOLLOWERS) and not followed
@@ -174,9 +175,27 @@ def _unexplained(one: Counted, convention: Convention, release: ReleaseRows) -> 
         message=f"{titles.model(row.model)} {titles.task(row.task)} at {row.sequence_length:,} on "
         f"{titles.system(row.system)} counts {significant(count.value)} GFLOP per token, "
         f"{significant(ratio, 3 if abs(ratio - 1) > 0.01 else 5)} times the formula under "
-        f"{convention.name!r}, {basis}; {why}",
+        f"{convention.name!r}, {basis}; {why}{proof if severity is not Severity.INFO else ''}",
         suggestion=suggestion,
     )
+
+
+def _arithmetic(row: Result, gflop_per_token: float) -> str:
+    """The TFLOP/s that a step time, or tokens/s, and the FLOPs of a token come to, put in numbers.
+
+    Empty for a row that prints no TFLOP/s.
+    """
+    printed, speed = row.model_tflops_per_sec_per_gpu, equations.tokens(row)
+    if not printed or not speed:
+        return ""
+    rate = f"{speed.value:,.6g} tokens/s/GPU"
+    if by_step_time := equations.tokens_by_step_time(row):
+        speed = by_step_time
+        batch = f"GBS {row.global_batch_size:,} × sequence length {row.sequence_length:,}"
+        rate = f"({batch} ÷ {row.step_time_s:g} s ÷ {row.num_gpus:,} GPUs)"
+    right, found = told_apart(gflop_per_token * speed.value / 1000, printed, 4)
+    factors = f"{significant(gflop_per_token)} GFLOP per token × {rate} ÷ 1,000"
+    return f": {factors} is {right} TFLOP/s/GPU, not {found}"
 
 
 @row_rule("MFU is model TFLOP/s ÷ the dense peak of the system at the precision")
@@ -219,7 +238,10 @@ _OF_TOKENS = ("tokens_per_sec_per_gpu", "step_time_s", TOTAL)
     "of the dense peak of the system at the precision, and those of a page 1 % at the least"
 )
 def peak(row: Result, release: ReleaseRows) -> Iterator[Finding]:
-    """A row too close to the peak or too far below; to every peak where no precision is known."""
+    """A row too close to the peak or too far below; to every peak where no precision is known.
+
+    A rate that a program prints above every peak of the system is wrong, be the model known or not.
+    """
     achieved = figure(row, "model_tflops_per_sec_per_gpu")
     highest = equations.limit_tflops(row)
     implied = flop_counts.implied_tflops(row, release.tokens(row))
@@ -237,6 +259,25 @@ def peak(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         )
     elif implied and highest and (limit := _limit(row, implied, highest)):
         yield _near_peak(row, next(filter(row.figure, _OF_TOKENS)), implied, limit)
+    yield from _above_every_peak(row, is_compared=bool(highest))
+
+
+def _above_every_peak(row: Result, *, is_compared: bool) -> Iterator[Finding]:
+    """A rate that a program prints, or a row without a peak of its precision, above all peaks."""
+    field, every = "model_tflops_per_sec_per_gpu", equations.peaks(row).values()
+    own = None if is_compared else row.model_tflops_per_sec_per_gpu
+    printed, highest = own or row.emitted.get(field), max((one.tflops for one in every), default=0)
+    if printed and 0 < highest < printed:
+        times = f"{printed / highest:,.3g} times the highest dense peak"
+        yield Finding(
+            **identity("peak", row),
+            severity=Severity.ERROR,
+            fields=(field,),
+            expected=f"{highest:,g} TFLOP/s at most",
+            found=f"{significant(printed)} TFLOP/s",
+            message=f"{'the row' if own else 'the program'} prints {significant(printed)} TFLOP/s, "
+            f"{times} of {titles.system(row.system)}, {highest:,g} TFLOP/s",
+        )
 
 
 def _limit(row: Result, rate: Interval, highest: float) -> float | None:
@@ -250,7 +291,7 @@ def _near_peak(row: Result, field: str, rate: Interval, limit: float) -> Finding
     above, slow, highest = limit == 1, limit == LEAST, equations.limit_tflops(row) or 1.0
     usual = f"; training stays {'above' if slow else 'below'} {limit * 100:g} %"
     found = f"{significant(rate.value)} TFLOP/s"
-    by_formula = f"{shown(row, [field])} comes to {found} by the model's formula, which"
+    by_formula = f"{shown(row, [field])} comes to {found} by {flop_counts.basis(row)}, which"
     return Finding(
         **identity("peak", row),
         severity=Severity.ERROR if above else Severity.WARNING,

@@ -8,7 +8,15 @@ from typing import Final
 
 from perfdb import fields, metrics
 from perfdb.audit import equations, flop_counts, rules
-from perfdb.audit.equations import FIGURES, RATES, SPLITS, TOTAL, limit_tflops, peak_tflops
+from perfdb.audit.equations import (
+    FIGURES,
+    RATES,
+    SPLITS,
+    TOTAL,
+    dense_peak,
+    limit_tflops,
+    peak_tflops,
+)
 from perfdb.audit.interval import Interval, figure, shown
 from perfdb.audit.rules import ReleaseRows, identity, job, release_rule, row_rule
 from perfdb.catalog import titles
@@ -184,13 +192,13 @@ def faster_precision(release: ReleaseRows) -> Iterator[Finding]:
     """The best of a precision that is slower than the best of one with a lower peak."""
     # It is not known how fast a row is whose two rates do not go together.
     doubtful = {id(row) for (row, _), _ in release.outliers}
-    rows = [row for row in release.rows if id(row) not in doubtful and peak_tflops(row)]
+    rows = [row for row in release.rows if id(row) not in doubtful and dense_peak(row)]
 
     def series(one: Rated) -> tuple[object, ...]:
         return (*job(one[0]), one[0].num_gpus, one[0].global_batch_size)
 
     for group in grouped(_rated(rows, release), series).values():
-        for (slow, above), (fast, below) in _neighbors(group, peak_tflops):
+        for (slow, above), (fast, below) in _neighbors(group, dense_peak):
             if below.high >= above.low:
                 continue
             lower, higher = titles.precision(fast.precision), titles.precision(slow.precision)

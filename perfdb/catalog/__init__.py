@@ -1,6 +1,7 @@
 """The systems, models and precisions perfdb knows: data with sources, and one way to read it.
 
-To add a model write `models/NAME.yaml`; to add a system or a precision add it to its file.
+To add a model write `models/NAME.yaml`; to add a system or a precision add it to its file. Users
+add systems and models of their own in perfdb.toml, which `perfdb.config` reads.
 """
 
 import re
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
+from perfdb import config
 from perfdb.catalog.entries import Model, Peak, Precision, System
 from perfdb.catalog.load import (
     check_models,
@@ -40,7 +42,8 @@ Unless it is among the words of a system itself."""
 def systems() -> Mapping[str, System]:
     """Every system by name, in the order pages show them."""
     peaks = list(dict.fromkeys(it.peak for it in precisions().values() if it.peak))
-    return load([FOLDER / "systems.yaml"], System, partial(check_systems, peaks=peaks))
+    check = partial(check_systems, peaks=peaks)
+    return load([FOLDER / "systems.yaml"], System, check, config.entries("systems"))
 
 
 @cache
@@ -52,7 +55,8 @@ def precisions() -> Mapping[str, Precision]:
 @cache
 def models() -> Mapping[str, Model]:
     """Every model by name."""
-    return load(sorted((FOLDER / "models").glob("*.yaml")), Model, check_models)
+    files = sorted((FOLDER / "models").glob("*.yaml"))
+    return load(files, Model, check_models, config.entries("models"))
 
 
 def system(name: str) -> System:
@@ -114,7 +118,8 @@ def system_of_gpu(gpu: str) -> System | None:
     capitals, found = gpu.upper(), dict[str, System]()
     for entry in systems().values():
         for word in entry.detect:
-            rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9])", "", capitals)
+            # Another number or a G makes another GPU: an H200 is no H20, an A10G no A10.
+            rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9G])", "", capitals)
             if number and not _OF_NO_SYSTEM.search(rest):
                 found[word] = entry
     return found[max(found, key=len)] if found else None

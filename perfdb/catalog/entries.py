@@ -42,16 +42,16 @@ class Named(Frozen):
 
 
 class System(Named):
-    """A machine type. None: it has no such figure (a CPU has no GPUs per node)."""
+    """A machine type. None: it has no such figure (a card is in servers of any size)."""
 
     aliases: tuple[Words, ...] = ()
     """What pages call it besides, in whatever case and with whatever spaces."""
-    gpu: Words | None
-    detect: tuple[Annotated[str, Field(pattern=r"^[A-Z0-9]+(?:[ -][A-Z0-9]+)*$")], ...]
+    gpu: Words | None = None
+    detect: tuple[Annotated[str, Field(pattern=r"^[A-Z0-9]+(?:[ -][A-Z0-9]+)*$")], ...] = ()
     """Words in the name a GPU reports, in capitals, that say it is this one."""
-    gpus_per_node: PositiveInt | None
-    nvlink_domain: PositiveInt | None
-    memory_gb: PositiveFloat | None
+    gpus_per_node: PositiveInt | None = None
+    nvlink_domain: PositiveInt | None = None
+    memory_gb: PositiveFloat | None = None
     gpu_memory_mib: PositiveInt | None = None
     """What nvidia-smi reports of one GPU (memory.total). None: not known yet."""
     source: Words
@@ -59,9 +59,16 @@ class System(Named):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        needed = ("detect", "gpus_per_node", "peaks")
+        needed = ("detect", "peaks")
         missing = [name for name in needed if not getattr(self, name)]
-        others = (*needed, "nvlink_domain", "memory_gb", "gpu_memory_mib")
+        others = (
+            "detect",
+            "gpus_per_node",
+            "peaks",
+            "nvlink_domain",
+            "memory_gb",
+            "gpu_memory_mib",
+        )
         strange = [name for name in others if getattr(self, name)]
         node, domain = self.gpus_per_node or 1, self.nvlink_domain or 1
         mib, memory_gb = self.gpu_memory_mib, self.memory_gb
@@ -80,7 +87,7 @@ class System(Named):
 class LatentAttention(Frozen):
     """Multi-head latent attention: the ranks of its latent spaces and the parts of its heads."""
 
-    q_lora_rank: PositiveInt | None
+    q_lora_rank: PositiveInt | None = None
     """None: queries are not compressed."""
     kv_lora_rank: PositiveInt
     qk_nope_head_dim: PositiveInt

@@ -49,27 +49,46 @@ def load(
     paths: Iterable[Path],
     kind: type[Entry],
     check: Callable[[Loaded[Entry]], Iterable[Diagnostic]],
+    own: Iterable[Document] = (),
 ) -> dict[str, Entry]:
-    """The entries of files, by name; a file has one entry or a list. Raises CatalogError."""
-    loaded: list[tuple[Entry, Document]] = []
+    """The entries of files, by name; a file has one entry or a list. Raises CatalogError.
+
+    `own`: entries of the user, who may repeat one of the files as it is, and change none.
+    """
     problems: list[Diagnostic] = []
-    for path in paths:
-        parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"))
-        if isinstance(parsed, yamlfile.Unreadable):
-            problems += parsed.problems
-            continue
-        items = parsed.content if isinstance(parsed.content, list) else None
-        documents = [parsed.item(*item) for item in enumerate(items)] if items else [parsed]
-        for document in documents:
-            read = yamlfile.validate(document, kind)
-            if isinstance(read, list):
-                problems += read
-            else:
-                loaded.append((read, document))
+    loaded = _valid(_documents(paths, problems), kind, problems)
+    known = [entry for entry, _ in loaded]
+    loaded += [one for one in _valid(own, kind, problems) if one[0] not in known]
     problems += check(loaded)
     if problems:
         raise CatalogError(sorted(problems, key=lambda problem: (problem.where, problem.line or 0)))
     return {entry.name: entry for entry, _ in loaded}
+
+
+def _documents(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Document]:
+    """Each entry of YAML files; what makes a file unreadable is added to the problems."""
+    for path in paths:
+        parsed = yamlfile.parse(str(path), path.read_text(encoding="utf-8"))
+        if isinstance(parsed, yamlfile.Unreadable):
+            problems += parsed.problems
+        elif isinstance(parsed.content, list) and parsed.content:
+            yield from (parsed.item(*item) for item in enumerate(parsed.content))
+        else:
+            yield parsed
+
+
+def _valid(
+    documents: Iterable[Document], kind: type[Entry], problems: list[Diagnostic]
+) -> list[tuple[Entry, Document]]:
+    """The entries that are as they must be; what is wrong with others is added to the problems."""
+    found = []
+    for document in documents:
+        read = yamlfile.validate(document, kind)
+        if isinstance(read, list):
+            problems += read
+        else:
+            found.append((read, document))
+    return found
 
 
 # What must hold between the entries of a file, beyond the fields of each.
@@ -103,10 +122,11 @@ def check_precisions(loaded: Loaded[Precision]) -> Iterator[Diagnostic]:
 
 
 def check_models(loaded: Loaded[Model]) -> Iterator[Diagnostic]:
-    """No two models share a name, and each file has the name of its model."""
+    """No two models share a name, and each YAML file has the name of its model."""
     yield from _once(loaded, spellings, sized)
     for entry, document in loaded:
-        if Path(document.where).stem != entry.name:
+        file = Path(document.where)
+        if file.suffix == ".yaml" and file.stem != entry.name:
             message = f"{entry.name!r} is not the name of the file"
             yield document.problem(("name",), message, f"call the file {entry.name}.yaml")
 

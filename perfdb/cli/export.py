@@ -121,7 +121,7 @@ def _partition(_context: object, _option: object, value: str | None) -> tuple[st
 )
 @db_option
 def export_steps(style: str, output: Path, partition: tuple[str, ...], db: str | None) -> None:
-    """Write every step of the runs that count, as files that DuckDB reads as one table.
+    """Write every step of the runs that count, for DuckDB.
 
     Folders are named as Hive does, such as release=25.04/system=dgx-h100. A step has its run's id,
     which `perfdb export results` has too. Memory does not grow with the number of steps.

@@ -163,7 +163,7 @@ def coverage(
     gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, as_json: bool,
     **only: str | None,
 ) -> int:  # fmt: skip
-    """Say which published rows have a recipe, were measured here, and were reproduced.
+    """Say which published rows have a recipe, and which were reproduced.
 
     The rows are those of the store, the recipes those of PATHS or of the folder recipes/. A row is
     reproduced where the measured case is as fast as the row says, or faster.

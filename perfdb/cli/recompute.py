@@ -111,7 +111,7 @@ def _print(report: RecomputeReport, *, dry_run: bool) -> None:
     left = f", {len(report.left):,} left as they were" if report.left else ""
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
-        remedy, where = "its figures stay; name another window", f"run {one.stored.run_id}"
+        remedy, where = f"its figures stay; {one.remedy}", f"run {one.stored.run_id}"
         click.echo(Diagnostic(where, one.reason or "", remedy=remedy), err=True)
     if not report.examined:
         click.echo("nothing to recompute: no measured result there", err=True)

@@ -336,6 +336,7 @@ def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
         configuration=configuration,
         identity=documents.identity(found),
         emitted=Figures(step_time_s=time, model_tflops_per_sec_per_gpu=rate, mfu=mfu),
+        peak_tflops=positive(summary.peak_tflops),
         window=f"skip_warmup({summary.warmup_steps or 0})",
         outcome=Outcome.FINISHED,
         problems=problems,

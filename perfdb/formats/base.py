@@ -42,6 +42,8 @@ class ParsedLog:
     """The steps to take figures over."""
     emitted: Figures = field(default_factory=Figures)
     """Printed figures of the whole run."""
+    peak_tflops: float | None = None
+    """The dense peak of a GPU that its printed MFU is of, in a file without steps."""
     emitted_line: int | None = None
     item: str | None = None
     """The name of the result in a file of several."""

@@ -151,7 +151,7 @@ def attribute(
             reasons.append("the launcher ran a proxy or changed the model")
         return replace(found, missing=case, reason=", ".join(reasons))
     remarks = [*other_runs, *_doubts(where, [own, *(one for _, one in used)], options)]
-    remarks += _unused(where, stated)
+    remarks += [*_unused(where, stated), *_of_pages(where, options)]
     if options.format is None and not any(one.known.get("framework") for one in stated[:-1]):
         message = f"nothing says its framework: {log.likely_framework} is taken"
         remarks.append(Diagnostic(where, message, remedy=_LIKELY))
@@ -250,6 +250,7 @@ def _case(stated: Sequence[Claims]) -> Case | tuple[str, ...]:
         return (*missing, RELEASE) if merged.get(RELEASE) is None else missing
     fields = {name: value for name, value in merged.items() if value is not None}
     fields.pop(RELEASE, None)
+    fields.pop("peak_tflops", None)  # of pages
     recipes = (str(one.fields.get("precision")) for one in stated)
     if fields.get("precision") == FP8 and "precision" not in stated[0].known:
         fields["precision"] = next((it for it in recipes if it.startswith(f"{FP8}_")), FP8)
@@ -336,6 +337,13 @@ def _unused(where: str, stated: Iterable[Claims]) -> Iterator[Diagnostic]:
             else:
                 message = f"{one.source} says {name} {value}; {by} says {name} {kept}, which holds"
             yield Diagnostic(where, message.removeprefix(f"{_THE_LOG} "), remedy=remedy)
+
+
+def _of_pages(where: str, options: Checked) -> Iterator[Diagnostic]:
+    """What --set states that only a page takes."""
+    if options.settings.peak_tflops:
+        message = f"{SET} peak_tflops is of pages only; it is not taken"
+        yield Diagnostic(where, message, remedy="define a system with its peaks in perfdb.toml")
 
 
 def _is_same(name: str, one: object, other: object) -> bool:

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from pydantic import PositiveFloat
+
 from perfdb import aggregation, catalog, formats, yamlfile
 from perfdb.catalog import names
 from perfdb.catalog.names import Refusal
@@ -52,9 +54,10 @@ class Options:
 
 
 class Settings(PartialCase):
-    """What --set takes: the fields of a case, and the release."""
+    """What --set takes: the fields of a case, the release, and the peak of a page's MFU."""
 
     release: str | None = None
+    peak_tflops: PositiveFloat | None = None
 
     def but(self, other: "Settings") -> "Settings":
         """The same, but for what others state, options by name."""

@@ -96,6 +96,7 @@ def _context(options: Checked) -> PageContext:
         system=context.system or settings.system,
         precision=context.precision or settings.precision,
         case=settings,
+        peak_tflops=settings.peak_tflops,
     )
 
 

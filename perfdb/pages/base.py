@@ -14,7 +14,8 @@ from perfdb.record import Original, PartialCase, PublishedResult
 class PageContext:
     """What the command line states of a page. None: nothing, the page decides.
 
-    `case` fills in what the page leaves open of the case of each row (`--set`).
+    `case` fills in what the page leaves open of the case of each row (`--set`), `peak_tflops` the
+    dense peak of its MFU.
     """
 
     framework: str | None = None
@@ -23,6 +24,7 @@ class PageContext:
     system: str | None = None
     precision: str | None = None
     case: PartialCase | None = None
+    peak_tflops: float | None = None
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationInfo, field_validator
 
-from perfdb import aggregation, flops, yamlfile
+from perfdb import aggregation, catalog, flops, yamlfile
 from perfdb.catalog import names
 from perfdb.errors import Diagnostic, InputError
+from perfdb.pages.peaks import Peaks
 from perfdb.record import Count, Frozen, Method, Original
 
 _ADDRESS = re.compile(r"https?://\w[!-~]*", re.ASCII)
@@ -20,6 +21,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "published_on": "write a day, without quotes: 2025-10-02",
     "steps": "write how many steps the figures are taken over: 40",
     "window": f"known: {', '.join(one.written(name) for name, one in aggregation.RULES.items())}",
+    "peak_tflops": "write TFLOP/s by system and precision: {dgx-gb200: {bf16: 2450, fp8: 4900}}",
     "flops_convention": f"known: {', '.join(flops.CONVENTIONS)}",
 }
 """What to do about a field that is not simply a text."""
@@ -36,6 +38,21 @@ class PageSettings(Frozen):
     window: str | None = None
     steps: Annotated[Count, Field(strict=True)] | None = None
     flops_convention: str | None = None
+    peak_tflops: Mapping[str, Mapping[str, PositiveFloat]] = Field(default_factory=dict)
+    """The dense peaks of the page's MFU in TFLOP/s, by system and precision."""
+
+    @property
+    def peaks(self) -> Peaks:
+        """The dense peaks by the catalog's names."""
+        every = catalog.precisions()
+        return {
+            (
+                catalog.named_system(system) or "",
+                every[catalog.precision_of(name) or ""].peak or "",
+            ): tflops
+            for system, peaks in self.peak_tflops.items()
+            for name, tflops in peaks.items()
+        }
 
     @property
     def original(self) -> Original:
@@ -67,6 +84,19 @@ class PageSettings(Frozen):
             case "flops_convention" if text not in flops.CONVENTIONS:
                 raise ValueError("no such FLOPs convention")
         return text
+
+    @field_validator("peak_tflops")
+    @classmethod
+    def _of_the_catalog(
+        cls, stated: Mapping[str, Mapping[str, float]]
+    ) -> Mapping[str, Mapping[str, float]]:
+        for system, peaks in stated.items():
+            if not catalog.named_system(system):
+                raise ValueError(f"no system {system!r} in the catalogue")
+            for name in peaks:
+                if not catalog.precision_of(name):
+                    raise ValueError(f"no precision {name!r} in the catalogue")
+        return stated
 
     @field_validator("steps")
     @classmethod

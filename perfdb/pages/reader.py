@@ -17,7 +17,7 @@ from perfdb import versions
 from perfdb.catalog import names
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
-from perfdb.pages import columns, front, html, markdown, rest, scraped, tables
+from perfdb.pages import columns, front, html, markdown, peaks, rest, scraped, tables
 from perfdb.pages.base import PageContext, PageRead, ParsedPage
 from perfdb.pages.context import PageStatement
 from perfdb.pages.front import PageSettings
@@ -38,7 +38,7 @@ _VERSION = re.compile(
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 _CORRECT: Final = "correct one of them"
-_OF_THE_PAGE: Final = frozenset({"framework", "release", "system", "precision"})
+_OF_THE_PAGE: Final = frozenset({"framework", "release", "system", "precision", "peak_tflops"})
 """What the options state of a page, which `PageContext` has."""
 _VALUE: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[0-9][0-9.,]*")
 """A value within a message."""
@@ -127,7 +127,8 @@ def _setting(
         container=settings.container or context.container,
         task=tasks[0] if len(tasks) == 1 else context.case.task if context.case else None,
     )
-    return PageSetting(where, stated, settings.method, context, page.footnotes)
+    own = {**peaks.stated(page.text), **settings.peaks}
+    return PageSetting(where, stated, settings.method, context, page.footnotes, own)
 
 
 def _framework(page: ParsedPage) -> str | None:

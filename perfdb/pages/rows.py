@@ -11,9 +11,10 @@ from perfdb.catalog import names
 from perfdb.catalog.names import ModelName, Refusal
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
-from perfdb.pages import columns, context
+from perfdb.pages import columns, context, peaks
 from perfdb.pages.base import PageContext, Row, marks
 from perfdb.pages.context import PageStatement
+from perfdb.pages.peaks import Peaks
 from perfdb.pages.tables import PageTable
 from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
 from perfdb.text import absent, parsed
@@ -39,6 +40,7 @@ class PageSetting:
     method: Method
     fallback: PageContext
     footnotes: Mapping[str, str]
+    peaks: Peaks
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ class TableReader:
     ) -> PublishedResult:
         assert stated.framework is not None, "a row without a framework is refused"
         figures = Figures.model_validate({name: values.pop(name) for name in FIGURES})
+        peak = peaks.of_case(self.page.peaks, str(values["system"]), str(values["precision"]))
         pairs = list(zip(self.table.columns, row.cells, strict=True))
         own = (mark for cell in row.cells for mark in marks(cell.text))
         footnotes = [self.page.footnotes.get(mark) for mark in (*own, *self.table.marks)]
@@ -177,6 +180,7 @@ class TableReader:
             ),
             figures=figures,
             method=self.page.method,
+            peak_tflops=None if figures.mfu is None else peak or self.page.fallback.peak_tflops,
             line=row.line,
             raw={column.title: cell.raw for column, cell in pairs},
             printed=self._printed(texts),

@@ -230,7 +230,8 @@ def _options(it: CaseLayout) -> Checks:
     known = OPTIONS[framework]
     for name, value in it.settings.options.items():
         if name not in known:
-            yield True, "options", f"no option {name!r} of {framework}", suggestion(name, known)
+            remedy = suggestion(name, known) if known else "it has none"
+            yield True, "options", f"no option {name!r} of {framework}", remedy
             continue
         choices = ", ".join(str(choice).lower() for choice in known[name])
         expected = f"use {choices or 'a number above 0, such as 1.0e-3'}"

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from perfdb import metrics
@@ -41,7 +41,7 @@ class RunSpec:
     seed: int
     timeout_s: float
     container: str | None
-    published: Mapping[str, Scalar] = field(default_factory=dict)
+    published: Mapping[str, Scalar]
     """What the published row of the case prints where it is wrong, by field."""
     framework_config: str | None = None
     """The framework's own configuration, where the recipe carries one."""

@@ -16,6 +16,7 @@ from sphinx.util import logging
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
+from perfdb import catalog as catalogue
 from perfdb.audit import review
 from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
@@ -71,6 +72,7 @@ class Site:
         try:
             if self.options.address is None and is_missing(self.url):
                 return with_comparisons(SiteData())
+            catalogue.systems(), catalogue.models()  # else perfdb.toml is read within a page
             found = data.stored(self.url, _entries(self.options.accepted))
         except (PerfdbError, DBAPIError) as error:
             raise ExtensionError(f"perfdb.site: {error}") from error

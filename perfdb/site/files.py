@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import unquote
 
 import perfdb
+from perfdb import config
 from perfdb.site.addresses import FOLDERS, slug
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class BuildOptions:
             store = data.state(address)
         path = self.accepted
         accepted = path.read_text() if path and path.is_file() else None
-        known = (address, store, (str(path), accepted), self.hostnames, code())
+        own = Path(os.environ.get(config.VARIABLE) or config.FILE)
+        added = own.read_bytes() if own.is_file() else None
+        known = (address, store, (str(path), accepted), self.hostnames, code(), added)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping
 
-from perfdb import aggregation, flops, formats, measure
+from perfdb import aggregation, catalog, flops, formats, measure
 from perfdb.db import tables
 from perfdb.db.rows import StepRow, step_rows
 from perfdb.db.sources import content_of
@@ -154,13 +154,16 @@ WITHHELD: Final = tuple(
 """The columns that are empty in a result whose figures are withheld."""
 
 
-def figures(connection: Connection, watch: Watch) -> Iterator[Fault]:
+def figures(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOver]:
     """Every measured current result follows from its stored steps."""
     for row in watch(connection.execute(result_queries.with_runs()).mappings().all()):
         [(run, its_steps)] = with_steps(connection, [row])
         where, result = f"run {run.run_id}", run.result
         made_by, now = result.formula_version, flops.FORMULA_VERSION
         older = f" (made by formulas {made_by}, these are {now})" if made_by != now else ""
+        if reason := recomputing.lost(run):
+            yield PassedOver(where, f"{reason}: its TFLOP/s and MFU cannot be recomputed")
+            continue
         after = recomputing.recomputed(run, its_steps, Asked())
         for name, (kept, now_is) in recomputing.differences(result, after).items():
             message = f"{name} is {kept}, and {now_is} by its steps{older}"
@@ -276,7 +279,9 @@ def _differing_steps(
     yield from (f"step {number}: is not in the store" for number in sorted(by_files))
 
 
-COMPARED: Final = (*FIGURES, *Method.model_fields, "raw", "printed", "extras", "notes")
+COMPARED: Final = (
+    *FIGURES, *Method.model_fields, "peak_tflops", "raw", "printed", "extras", "notes",
+)  # fmt: skip
 """The columns that follow from the bytes of a page or file."""
 
 ByLine = Mapping[int | None, Sequence[Mapping[str, object]]]
@@ -298,7 +303,10 @@ def published(connection: Connection, watch: Watch) -> Iterator[Fault | PassedOv
             yield PassedOver(first["path"], f"{counted(len(some), 'result')}: {reason}")
             continue
         for row in some:
-            if problem := _difference(row, content):
+            if row["system"] not in catalog.systems():
+                why = f"its system {row['system']!r} is not in the catalogue any more"
+                yield PassedOver(f"{row['path']}:{row['source_line']}", why)
+            elif problem := _difference(row, content):
                 line = row["source_line"]
                 where = f"{row['path']}:{line}" if line else row["path"]
                 yield Fault(where, f"result {row['key']}: {problem}")
@@ -309,7 +317,8 @@ def _difference(row: RowMapping, content: bytes) -> str | None:
     kept, line = {name: row[name] for name in COMPARED}, row["source_line"]
     if row["parser"] == PAGE:
         names = ("framework", "release", "container", "system", "precision")
-        context = PageContext(*(row[name] for name in names))  # what the page does not state
+        # What the page does not state.
+        context = PageContext(**{name: row[name] for name in (*names, "peak_tflops")})
         read = _by_page(row["path"], content, context).get(line, ())
         if kept not in read:  # the page may not state all of the case: --set did
             case = {name: row[name] for name in ("model", "task", *columns.GIVEN)}
@@ -341,6 +350,7 @@ def _by_file(parser: str, where: str, content: bytes) -> ByLine:
     found: dict[int | None, list[Mapping[str, object]]] = {}
     for log in formats.FORMATS[parser].parse(where, [content]):
         stated = dict(measure.printed_figures(log)) | dict(Method(window=log.window))
+        stated["peak_tflops"] = log.peak_tflops if stated["mfu"] else None
         others = {"raw": {}, "printed": {}, "notes": (), "extras": log.extras}
         found.setdefault(log.emitted_line, []).append(stated | others)
     return found

@@ -136,6 +136,16 @@ def _configured(connection: Connection, run: StoredRun) -> StoredRun:
     return replace(run, configuration=read)
 
 
+def lost(run: StoredRun) -> str | None:
+    """What the catalogue no longer has of what the figures follow from; None: it has all of it."""
+    case, result = run.result.case, run.result
+    if result.model_tflops_per_sec_per_gpu and case.model not in catalog.models():
+        return f"its model {case.model!r} is not in the catalogue any more"
+    if result.peak_tflops and case.system not in catalog.systems():
+        return f"its system {case.system!r} is not in the catalogue any more"
+    return None
+
+
 def recomputed(run: StoredRun, steps: Steps, asked: Asked) -> ResultRow:
     """A result with its figures recomputed by today's formulas and catalog.
 

@@ -29,13 +29,15 @@ LOGGED_AS = "perfdb recompute"
 class Recomputed:
     """A stored result and its figures made anew, if they differ, by column before and after.
 
-    `reason`: why the window that was asked for gives no figures, so that the result stays.
+    `reason`: why the window that was asked for gives no figures, or why none can be computed, so
+    that the result stays.
     """
 
     stored: StoredRun
     after: ResultRow
     changes: Mapping[str, tuple[object, object]]
     reason: str | None = None
+    remedy: str = "name another window"
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ def _report(connection: Connection, question: Rows, asked: Asked) -> RecomputeRe
     changed, left = [], []
     for stored, steps in figures.with_steps(connection, rows):
         after = figures.recomputed(stored, steps, asked)
-        if asked.window and stored.outcome and after.withheld is not None:
+        if reason := figures.lost(stored):
+            left.append(Recomputed(stored, after, {}, reason, "put it into perfdb.toml again"))
+        elif asked.window and stored.outcome and after.withheld is not None:
             left.append(Recomputed(stored, after, {}, note_text(after.withheld)))
         elif changes := figures.differences(stored.result, after):
             changed.append(Recomputed(stored, after, changes))

@@ -27,7 +27,7 @@ needs_automodel = pytest.mark.skipif(
 def spec(**changed: object) -> recipe.RunSpec:
     fields: dict[str, object] = {"framework": "automodel", "micro_batch_size": None}
     case = factories.case(**{**fields, "local_batch_size": 1, **changed})
-    return recipe.RunSpec("one", case, 5, 20, 1234, 60, None)
+    return recipe.RunSpec("one", case, 5, 20, 1234, 60, None, {})
 
 
 def at(made: object, key: str) -> object:

@@ -26,7 +26,7 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside 
 
 def spec(**changed: object) -> recipe.RunSpec:
     case = factories.case(**{"framework": "megatron-bridge", **changed})
-    return recipe.RunSpec("one", case, 10, 40, 1234, 60, None)
+    return recipe.RunSpec("one", case, 10, 40, 1234, 60, None, {})
 
 
 def command_of(point: recipe.RunSpec) -> tuple[dict[str, Any], list[str], dict[str, str]]:

@@ -30,7 +30,7 @@ from tests import factories
 def test_what_the_worker_cannot_run_has_a_reason(
     changed: dict[str, object], reason: str | None
 ) -> None:
-    point = recipe.RunSpec("one", factories.case(**changed), 1, 3, 1234, 60, None)
+    point = recipe.RunSpec("one", factories.case(**changed), 1, 3, 1234, 60, None, {})
     assert reason == megatron_core.unsupported(point)
 
 
@@ -48,7 +48,9 @@ def test_a_worker_has_the_variables_and_the_device_of_its_system(
     system: str, changed: dict[str, object], expected: dict[str, str]
 ) -> None:
     """Before Blackwell TP and CP need one hardware queue (Megatron-LM's arguments.py)."""
-    point = recipe.RunSpec("one", factories.case(system=system, **changed), 1, 3, 1234, 60, None)
+    point = recipe.RunSpec(
+        "one", factories.case(system=system, **changed), 1, 3, 1234, 60, None, {}
+    )
     command = megatron_core.command(point, RunDir(Path("run")))
     assert expected == command.variables
     assert ("--device", "cpu" if system == "cpu" else "cuda") == command.arguments[-2:]

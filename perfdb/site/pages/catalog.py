@@ -344,7 +344,7 @@ def _specification(name: str) -> Markup:
     """The system in the catalog, with its dense peaks and the source of each."""
     entry = catalog.systems().get(name)
     if entry is None:
-        return paragraph("The catalogue has no such system: its peaks are not known, nor any MFU.")
+        return paragraph("The catalogue has no such system: its peaks are not known.")
     known: list[tuple[str, str]] = [
         ("Name", code(entry.name)),
         ("GPU", units.text(entry.gpu)),
