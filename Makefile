@@ -50,7 +50,7 @@ test: $(INSTALLED) ## install and run the whole test suite
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 docs: $(INSTALLED) ## build the site from the store into docs/_build/html
-	$(BIN)/python -m sphinx -nWq -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m perfdb.site -nWq docs docs/_build
 
 dashboard: $(INSTALLED) ## open the dashboard on the store
 	$(BIN)/perfdb dashboard

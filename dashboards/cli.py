@@ -2,6 +2,8 @@
 
 import os
 import socket
+from collections.abc import Sequence
+from contextlib import suppress
 from errno import EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
 from pathlib import Path
 
@@ -33,8 +35,10 @@ SETTINGS = {
 @click.option("--host", default="localhost", show_default=True, help="The address to listen on.")
 @click.option("--port", metavar="PORT", default=8501, show_default=True,
               type=click.IntRange(1, 65535), help="The port to listen on.")  # fmt: skip
+@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A name that people "
+              "reach it by, such as that of a proxy; may be repeated. *: any.")  # fmt: skip
 @click.option("--no-browser", "--headless", is_flag=True, help="Open no browser.")
-def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
+def dashboard(db: str | None, host: str, port: int, names: Sequence[str], no_browser: bool) -> None:
     """Open the dashboard: compare releases, explore results, look into runs.
 
     It only reads the store, and shows what is ingested while it runs at the next click.
@@ -56,7 +60,23 @@ def dashboard(db: str | None, host: str, port: int, no_browser: bool) -> None:
     }
     click.echo(f"perfdb dashboard: http://{host}:{port} (Ctrl-C ends it)", err=True)
     options = [f"--{name}={value}" for name, value in settings.items()]
+    options += [f"--server.allowedHosts={name}" for name in sorted({*names, *_names(host)})]
     streamlit.main(["run", str(APP), *options], standalone_mode=False)
+
+
+def _names(host: str) -> set[str]:
+    """The names of this machine that a browser may call the dashboard by.
+
+    Any other name is one that a hostile page has had point here, to read the store through a
+    visitor's browser (DNS rebinding).
+    """
+    own = {host, "localhost", "127.0.0.1", "::1"}
+    if host in {"0.0.0.0", "::"}:
+        name = socket.gethostname()
+        own |= {name, socket.getfqdn()}
+        with suppress(OSError):
+            own |= {str(address[0]) for *_, address in socket.getaddrinfo(name, None)}
+    return own
 
 
 def check_free(host: str, port: int) -> None:

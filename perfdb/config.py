@@ -6,10 +6,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perfdb.errors import ConfigError, Diagnostic, suggestion
-from perfdb.yamlfile import Document, Place
+
+if TYPE_CHECKING:
+    from perfdb.yamlfile import Document, Place
 
 FILE: Final = "perfdb.toml"
 VARIABLE: Final = "PERFDB_CONFIG"
@@ -36,7 +38,7 @@ def path() -> Path | None:
     return None
 
 
-def entries(table: str) -> Iterator[Document]:
+def entries(table: str) -> "Iterator[Document]":
     """Each entry of a table as a document, with the key of the entry as its `name`.
 
     Raises ConfigError.
@@ -56,13 +58,15 @@ def entries(table: str) -> Iterator[Document]:
             message = f"its table is called {name!r}"
             raise ConfigError(document.problem((*place, "name"), message, "leave it out"))
         lines = {at[2:]: line for at, line in document.lines.items() if at[:2] == place}
+        from perfdb.yamlfile import Document  # noqa: PLC0415  a site is built without it
+
         # An entry that is written within a line has no line of its own.
         where = document.where if () in lines else f"{document.where}: {table}.{name}"
         yield Document(where, {**entry, "name": name}, lines)
 
 
 @cache
-def _document(file: Path | None) -> Document | None:
+def _document(file: Path | None) -> "Document | None":
     """The file, with its tables checked. Raises ConfigError."""
     if file is None:
         return None
@@ -75,6 +79,8 @@ def _document(file: Path | None) -> Document | None:
         raise ConfigError(
             Diagnostic(str(file), message, line=int(at[1]) if at else None)
         ) from error
+    from perfdb.yamlfile import Document  # noqa: PLC0415  a site is built without it
+
     document = Document(str(file), content, _lines(text))
     if unknown := [name for name in content if name not in TABLES]:
         raise ConfigError(
@@ -83,7 +89,7 @@ def _document(file: Path | None) -> Document | None:
     return document
 
 
-def _lines(text: str) -> Mapping[Place, int]:
+def _lines(text: str) -> "Mapping[Place, int]":
     """The line of each table and key, as far as they are written on lines of their own."""
     found: dict[Place, int] = {}
     table: Place = ()
@@ -97,7 +103,7 @@ def _lines(text: str) -> Mapping[Place, int]:
     return found
 
 
-def _parts(key: str) -> Place:
+def _parts(key: str) -> "Place":
     """The parts of a dotted key: `models."llama3.1-8b".mamba`."""
     found = re.findall(r"\"([^\"]*)\"|'([^']*)'|([\w-]+)", key)
     return tuple("".join(part) for part in found)

@@ -24,6 +24,9 @@ Value = TypeVar("Value", bound=BaseModel)
 MOST_VALUES: Final = 1 << 18
 """What a document may hold. Aliases let a few lines stand for billions of values."""
 
+MOST_MARKS: Final = 1 << 15
+"""The newlines, commas and brackets that a document may have, of which a second reads 10,000."""
+
 MOST_UNKNOWN: Final = 100
 """How many unknown fields of a document get a message each."""
 
@@ -72,10 +75,18 @@ class Document:
             place = place[:-1]
         return self.lines.get(place)
 
-    def item(self, index: int | str, content: object) -> "Document":
-        """An item of a list, or the value of a key, as a document of its own."""
-        own = {place[1:]: line for place, line in self.lines.items() if place[:1] == (index,)}
-        return Document(self.where, content, own)
+    def items(self) -> dict[str | int, "Document"]:
+        """The items of a list, or the values of a mapping, each as a document of its own."""
+        lines: dict[str | int, dict[Place, int]] = {}
+        for place, line in self.lines.items():
+            lines.setdefault(place[0] if place else "", {})[place[1:]] = line
+        content = self.content
+        named: dict[str | int, object] = {}
+        if isinstance(content, Mapping):
+            named = {str(key): value for key, value in content.items()}
+        elif isinstance(content, list):
+            named = dict(enumerate(content))
+        return {key: Document(self.where, it, lines.get(key, {})) for key, it in named.items()}
 
     def problem(self, place: Place, message: str, remedy: str | None = None) -> Diagnostic:
         """A problem with the value at a place."""
@@ -101,9 +112,9 @@ def parse(where: str, text: str, *, keep_last: bool = False) -> Document | Unrea
     yaml.allow_duplicate_keys = True  # reported below, each with its line
     try:
         with warnings.catch_warnings(action="ignore", category=ReusedAnchorWarning):
-            node = yaml.compose(text)
+            node = None if (faults := _too_long(where, text)) else yaml.compose(text)
         lines: dict[Place, int] = {}
-        faults = _faults(where, node)
+        faults = faults or _faults(where, node)
         if node is None or faults:
             return Unreadable(faults)
         repeated = tuple(_repeated(where, *one) for one in _mark(node, (), lines))
@@ -117,6 +128,13 @@ def parse(where: str, text: str, *, keep_last: bool = False) -> Document | Unrea
         return Unreadable((Diagnostic(where, f"not YAML: {error.problem}", line=line),))
     except (YAMLError, ValueError, RecursionError) as error:
         return Unreadable((Diagnostic(where, f"not YAML: {error}"),))
+
+
+def _too_long(where: str, text: str) -> tuple[Diagnostic, ...]:
+    if (marks := sum(map(text.count, "\n,[{"))) <= MOST_MARKS:
+        return ()
+    message = f"{marks:,} newlines, commas and brackets, more than {MOST_MARKS:,}"
+    return (Diagnostic(where, message, remedy="make it several files"),)
 
 
 def _faults(where: str, node: Node | None) -> tuple[Diagnostic, ...]:

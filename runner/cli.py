@@ -65,12 +65,11 @@ def selftest(max_processes: int, as_json: bool) -> int:
     """
     import dataclasses
 
-    from rich.console import Console
-
     from perfdb import units
+    from perfdb.cli import output
     from runner.selftest import check
 
-    rows = check(Console(stderr=True, highlight=False, soft_wrap=True), max_processes)
+    rows = check(output.console(), max_processes)
     if as_json:
         print_json({"layouts": [dataclasses.asdict(row) for row in rows]})
     else:

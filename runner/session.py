@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from perfdb import aggregation, catalog, hardware, metrics, recipe, units
+from perfdb.cli import output
 from perfdb.cli.options import print_json, print_table
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.groups import grouped
@@ -21,6 +22,7 @@ from perfdb.hardware import Machine
 from perfdb.record import Outcome
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
+from perfdb.text import visible
 from runner import devices, history
 from runner.backends import BACKENDS, Backend
 from runner.history import History
@@ -90,7 +92,7 @@ def run_session(request: Request, tools: Tools) -> int:
         container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
     )
     planned = _plan(files, request, target, before)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = output.console()
     show_plan(console, planned)
     rows: list[CaseRow] = []
     try:
@@ -174,7 +176,8 @@ def run_all(
         ending = row.reason or f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
         if row.status == "failed":
             ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
-        console.print(f"[{number}/{total}] {attempt.point.name}: {ending}", markup=False)
+        shown = visible(f"[{number}/{total}] {attempt.point.name}: {ending}")
+        console.print(shown, markup=False)
 
 
 def run_attempt(console: Console, planned: Planned, target: ExecutionTarget, title: str) -> CaseRow:
@@ -294,7 +297,7 @@ def show_plan(console: Console, planned: Sequence[Planned]) -> None:
         case = attempt.point.case
         lines.append(f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}")
     for line in lines:
-        console.print(line, markup=False)
+        console.print(visible(line), markup=False)
 
 
 def show_rows(rows: Sequence[CaseRow], request: Request) -> None:

@@ -32,6 +32,7 @@ def upgrade() -> None:
             comment="why somebody withdrew it, as --reason states",
         ),
         sa.Column("perfdb_version", sa.Text(), nullable=False),
+        sa.Column("content_hash", sa.Text(), nullable=False, comment="of the other columns"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ingest_log")),
     )
     op.create_table(
@@ -291,6 +292,12 @@ def upgrade() -> None:
         sa.Column("extras", sa.JSON(), nullable=False, comment="columns without a field"),
         sa.Column(
             "emitted", sa.JSON(), nullable=False, comment="figures that the program printed itself"
+        ),
+        sa.Column(
+            "stated",
+            sa.JSON(),
+            nullable=False,
+            comment="the options that it was read with; {}: none",
         ),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(

@@ -72,7 +72,7 @@ def _documents(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Do
         if isinstance(parsed, yamlfile.Unreadable):
             problems += parsed.problems
         elif isinstance(parsed.content, list) and parsed.content:
-            yield from (parsed.item(*item) for item in enumerate(parsed.content))
+            yield from parsed.items().values()
         else:
             yield parsed
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from perfdb.cli import output
 from perfdb.errors import suggestion
 from perfdb.metrics import METRICS, PREFERRED
 from perfdb.text import visible
@@ -153,10 +154,9 @@ def warn_of_ungated(failed: int, unknown: int, gate: frozenset[str]) -> None:
 
 def progress_bar(*, quiet: bool = False) -> "Progress":
     """A progress bar on stderr, gone at its end; none where stderr is no terminal."""
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    console = output.console()
     return Progress(console=console, transient=True, disable=quiet or not console.is_terminal)
 
 

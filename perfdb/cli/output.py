@@ -6,9 +6,11 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from perfdb.errors import PerfdbError
+from perfdb.text import visible
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+    from rich.console import Console
 
 CLOSED = 141
 """The exit code where the reader of a pipe has gone: 128 + SIGPIPE, as of any other program."""
@@ -39,6 +41,23 @@ class _Checked(io.FileIO):
             raise OutputError(f"cannot write the output: {error.strerror}") from error
 
 
+class _Shown(io.TextIOWrapper):
+    """Standard error, on which what files and logs hold must not move a terminal's cursor."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text whose control characters are shown."""
+        return super().write(visible(text))
+
+
+def console() -> "Console":
+    """A console on stderr that moves the cursor; what it is given must be visible already."""
+    from rich.console import Console
+
+    shown = sys.stderr
+    file = _checked(shown, io.TextIOWrapper) if isinstance(shown, _Shown) else shown
+    return Console(file=file, highlight=False, soft_wrap=True)
+
+
 def drop(file: TextIO | None) -> None:
     """Write the rest nowhere: else the interpreter would fail at it again when it exits."""
     if file is not None:
@@ -57,15 +76,15 @@ def flush() -> None:
 def check() -> None:
     """Have what is written to stdout and stderr checked, unless something else reads them."""
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
-        sys.stdout = _checked(sys.stdout)
+        sys.stdout = _checked(sys.stdout, io.TextIOWrapper)
     if sys.stderr is sys.__stderr__ and sys.stderr is not None:
-        sys.stderr = _checked(sys.stderr)
+        sys.stderr = _checked(sys.stderr, _Shown)
 
 
-def _checked(file: TextIO) -> TextIO:
+def _checked(file: TextIO, kind: type[io.TextIOWrapper]) -> TextIO:
     assert isinstance(file, io.TextIOWrapper)
     raw = _Checked(file.fileno(), "w", closefd=False)
-    return io.TextIOWrapper(
+    return kind(
         raw if file.write_through else io.BufferedWriter(raw),
         encoding=file.encoding,
         errors=file.errors,

@@ -18,17 +18,23 @@ MANY = 1_000
 @options.db_option
 @options.json_option
 def verify(db: str | None, *, as_json: bool) -> int:
-    """Prove that the store holds together, and that its figures follow from what it keeps.
+    """Prove that the store holds together, and that all of it follows from the bytes it keeps.
 
     \b
     schema      the tables are those of this version
+    database    the database's own check finds nothing
+    values      every value can be read
     sources     the bytes of every file decompress, with their size and SHA-256
+    originals   what pages state of their originals is as they state it
     references  every row that another one refers to is there
     revisions   they are contiguous, and at most the newest is current
     orphans     no run, case, release, system or model is left without results
+    keys        cases and releases have the keys of their columns
     figures     measured figures follow from the stored steps
-    steps       stored steps are those of the stored files
-    published   published figures are those of the stored pages
+    runs        runs, their steps and results are those of the stored files
+    published   published results are those of the stored pages
+    findings    findings are those that the audit makes
+    log         entries of the ingest log are whole, and every result has one
 
     Nothing is written. Exits with 1 if anything is wrong, after saying all of it.
     """

@@ -24,6 +24,20 @@ def replace(connection: Connection, release_id: int, current: Iterable[Finding])
 
     What is there already stays as it is; findings of results that are superseded go.
     """
+    stale, added = differences(connection, release_id, current)
+    if stale:
+        its_row = delete(findings).where(findings.c.id == bindparam("of"))
+        connection.execute(its_row, [{"of": number} for number in stale])
+    bulk.add(connection, findings, _COLUMNS, added)
+    return bool(stale or added)
+
+
+def differences(
+    connection: Connection, release_id: int, current: Iterable[Finding]
+) -> tuple[list[int], list[bulk.Cells]]:
+    """The ids of stored findings of a release's results that are none of these, and those of these
+    that are not stored, with the cells of their rows: first the result and the rule.
+    """
     wanted = dict.fromkeys(
         tuple(getattr(one, name) for name in _COLUMNS)
         for one in current
@@ -34,16 +48,13 @@ def replace(connection: Connection, release_id: int, current: Iterable[Finding])
         .join(results, findings.c.result_id == results.c.id)
         .where(results.c.release_id == release_id)
     )
-    stored = {
-        tuple(tuple(cell) if isinstance(cell, list) else cell for cell in cells): number
+    stored = [
+        (number, tuple(tuple(map(str, cell)) if isinstance(cell, list) else cell for cell in cells))
         for number, *cells in rows
-    }
-    stale = [{"of": number} for cells, number in stored.items() if cells not in wanted]
-    if stale:
-        connection.execute(delete(findings).where(findings.c.id == bindparam("of")), stale)
-    added = [cells for cells in wanted if cells not in stored]
-    bulk.add(connection, findings, _COLUMNS, added)
-    return bool(stale or added)
+    ]
+    kept = {cells: number for number, cells in stored}  # one of each, should there be two
+    stale = [number for number, cells in stored if cells not in wanted or kept[cells] != number]
+    return stale, [cells for cells in wanted if cells not in kept]
 
 
 def mark(connection: Connection, release_id: int, version: int) -> None:

@@ -28,7 +28,7 @@ Key = TypeVar("Key", int, str)
 
 def release_ids(connection: sa.Connection, wanted: Sequence[Release]) -> list[int]:
     """The id of each release, in the same order."""
-    rows = {one.key: {"key": one.key, **one.model_dump()} for one in dict.fromkeys(wanted)}
+    rows = {one.key: release_row(one) for one in dict.fromkeys(wanted)}
     found = _ids(connection, releases, releases.c.key, rows)
     return [found[one.key] for one in wanted]
 
@@ -46,11 +46,7 @@ def case_ids(connection: sa.Connection, wanted: Sequence[Case]) -> list[int]:
         model_ids = _ids(connection, models, models.c.name, its_models)
         rows = {
             key: {
-                **case.model_dump(exclude={"system", "model", *DERIVED}),
-                "qualifiers": ", ".join(case.qualifiers),
-                "kernels": ", ".join(case.kernels),
-                "key": key,
-                "workload_key": case.workload_key,
+                **case_row(case),
                 "system_id": system_ids[case.system],
                 "model_id": model_ids[case.model],
             }
@@ -58,6 +54,22 @@ def case_ids(connection: sa.Connection, wanted: Sequence[Case]) -> list[int]:
         }
         found |= _ids(connection, cases, cases.c.key, rows)
     return [found[key] for key in ordered]
+
+
+def case_row(case: Case) -> Row:
+    """The columns of a case, but for the ids of its system and model."""
+    return {
+        **case.model_dump(exclude={"system", "model", *DERIVED}),
+        "qualifiers": ", ".join(case.qualifiers),
+        "kernels": ", ".join(case.kernels),
+        "key": case.key,
+        "workload_key": case.workload_key,
+    }
+
+
+def release_row(release: Release) -> Row:
+    """The columns of a release."""
+    return {"key": release.key, **release.model_dump()}
 
 
 def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:

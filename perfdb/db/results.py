@@ -26,7 +26,8 @@ from perfdb.record import Origin
 _COLUMNS: Final = tuple(field.name for field in fields(ResultRow) if field.name in results.c)
 _cells = attrgetter(*_COLUMNS, *(f"case.{name}" for name in DERIVED))
 _ADDED: Final = ("case_id", "release_id", "revision", "source_id", "run_id", "created_at")
-_COMPARED: Final = tuple(it for it in _COLUMNS if it not in ("content_hash", "formula_version"))
+_NOT_COMPARED: Final = ("content_hash", "formula_version", "stated")
+_COMPARED: Final = tuple(it for it in _COLUMNS if it not in _NOT_COMPARED)
 
 
 class ResultPlace(NamedTuple):
@@ -307,17 +308,19 @@ def _plain(value: object) -> object:
 def move(connection: Connection, moved: Iterable[tuple[int, int, ResultRow]]) -> set[int]:
     """Note that another source has results: their ids, its id, and what it states.
 
-    Their line may be another one, and so may the GA and DP that are read from the same words.
+    Their line may be another one, and so may the GA and DP that are read from the same words, and
+    the options that they were read with.
     Returns the releases they are of, as their findings may name the line.
     """
     by_id = {number: (source_id, row) for number, source_id, row in moved}
-    columns = ("source_id", "source_line", *DERIVED)
+    columns = ("source_id", "source_line", "stated", *DERIVED)
     changed = update(results).where(results.c.id == bindparam("of"))
     changed = changed.values({name: bindparam(f"its_{name}") for name in columns})
     release_ids: set[int] = set()
     for some in keys.chunks(by_id):
         rows = [
             {"of": number, "its_source_id": source_id, "its_source_line": row.source_line}
+            | {"its_stated": row.stated}
             | {f"its_{name}": getattr(row.case, name) for name in DERIVED}
             for number, (source_id, row) in ((number, by_id[number]) for number in some)
         ]

@@ -116,6 +116,8 @@ class ResultRow:
     extras: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     emitted: Mapping[str, float] = field(default_factory=dict)
+    stated: Mapping[str, object] = field(default_factory=dict)
+    """What the options of the command line state of it, as `Checked.stated` has it."""
 
 
 @dataclass(frozen=True)

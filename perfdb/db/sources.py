@@ -1,6 +1,6 @@
 """The files that figures were read from: their ids, their bytes, and what became of each."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +13,7 @@ from perfdb.db import bulk, keys
 from perfdb.db.packing import CHUNK_BYTES, Packed, unpacked, unpacked_pieces
 from perfdb.db.rows import SourceFile
 from perfdb.db.tables import ingest_log, sources
+from perfdb.jsonfile import content_hash
 
 Natural = tuple[str, str, str, int]
 """The SHA-256 of a source, its path, and its parser with its version."""
@@ -146,5 +147,15 @@ def log(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> 
         same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in cells.items()]
         is_once = entry.action in (Action.REJECTED, Action.UNATTRIBUTED)
         if not is_once or not connection.scalar(select(ingest_log.c.id).where(*same).limit(1)):
-            rows.append((*cells.values(), when, __version__))
-    bulk.add(connection, ingest_log, (*LogEntry.__annotations__, "at", "perfdb_version"), rows)
+            row = cells | {"at": when, "perfdb_version": __version__}
+            rows.append((*row.values(), log_hash(row)))
+    columns = (*LogEntry.__annotations__, "at", "perfdb_version", "content_hash")
+    bulk.add(connection, ingest_log, columns, rows)
+
+
+def log_hash(row: Mapping[str, object]) -> str:
+    """The content hash of a row of `ingest_log`, whose other columns follow from nothing else."""
+    known = {name: row[name] for name in LogEntry.__annotations__}
+    at = row["at"]
+    assert isinstance(at, datetime)
+    return content_hash({**known, "at": at.isoformat(), "by": row["perfdb_version"]})

@@ -279,6 +279,9 @@ results = sa.Table(
     sa.Column(
         "emitted", sa.JSON, nullable=False, comment="figures that the program printed itself"
     ),
+    sa.Column(
+        "stated", sa.JSON, nullable=False, comment="the options that it was read with; {}: none"
+    ),
     sa.Column("created_at", Moment(), nullable=False),
     sa.UniqueConstraint("key", "revision"),
     sa.Index("ix_results_case_id_release_id", "case_id", "release_id"),
@@ -309,6 +312,7 @@ ingest_log = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("stated_reason", sa.Text, comment="why somebody withdrew it, as --reason states"),
     sa.Column("perfdb_version", sa.Text, nullable=False),
+    sa.Column("content_hash", sa.Text, nullable=False, comment="of the other columns"),
 )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from perfdb import versions
 from perfdb.db.results import Past
-from perfdb.db.rows import ResultRow
+from perfdb.db.rows import MeasuredRun, ResultRow
 from perfdb.db.runs import Known
 from perfdb.errors import Diagnostic
 from perfdb.ingest.reads import PageRows, RunRead
@@ -26,7 +26,7 @@ def is_of(stored: str | None, stated: str | None) -> bool:
 def of_other_release(run_id: str, version: str) -> str:
     """The id of the run of a log whose plain id is that of another release."""
     digest, _, number = run_id.removeprefix("log-").partition("-")
-    return "-".join(filter(None, ("log", _hashed(digest, version)[:16], number)))
+    return "-".join(filter(None, ("log", hashed(digest, version)[:16], number)))
 
 
 def run_of_release(read: RunRead, there: Mapping[str, Known]) -> RunRead | Diagnostic:
@@ -39,14 +39,17 @@ def run_of_release(read: RunRead, there: Mapping[str, Known]) -> RunRead | Diagn
         return read
     if version is None:
         return _not_stated(read.path, "it is stored", str(first.version))
-    run_id, result = of_other_release(read.run_id, version), read.run.result
-    result = replace(result, key=measured_key(result.case, result.release, run_id))
-    run = replace(read.run, run=replace(read.run.run, run_id=run_id), result=result)
-    notes = read.notes
+    run_id, notes = of_other_release(read.run_id, version), read.notes
     if run_id not in there:
         remedy = f"`perfdb withdraw {read.run_id}` if that is wrong"
         notes += (_also(read.path, first.version, remedy),)
-    return replace(read, run=run, notes=notes)
+    return replace(read, run=with_id(read.run, run_id), notes=notes)
+
+
+def with_id(run: MeasuredRun, run_id: str) -> MeasuredRun:
+    """A run under another id, with its result."""
+    result = replace(run.result, key=measured_key(run.result.case, run.result.release, run_id))
+    return replace(run, run=replace(run.run, run_id=run_id), result=result)
 
 
 def rows_of_release(read: PageRows, past: Past) -> PageRows:
@@ -63,7 +66,7 @@ def rows_of_release(read: PageRows, past: Past) -> PageRows:
         elif row.release.version is None:
             refused.append(str(stored))
         else:
-            key = _hashed(row.key, row.release.version)
+            key = hashed(row.key, row.release.version)
             rows.append(replace(row, key=key))
             if key not in past:
                 also[str(stored)] = None
@@ -79,7 +82,7 @@ def rows_of_release(read: PageRows, past: Past) -> PageRows:
 
 def keys_of(read: PageRows) -> Sequence[str]:
     """The keys that results of a file may have in the store."""
-    others = (_hashed(row.key, row.release.version) for row in read.rows if row.release.version)
+    others = (hashed(row.key, row.release.version) for row in read.rows if row.release.version)
     return [*(row.key for row in read.rows), *others]
 
 
@@ -90,7 +93,8 @@ def _version(past: Past, key: str) -> str | None:
     return version
 
 
-def _hashed(identity: str, version: str) -> str:
+def hashed(identity: str, version: str) -> str:
+    """The key that a result has for another release, by its own."""
     return content_hash({"of": identity, "release": versions.canonical(version)})
 
 

@@ -16,8 +16,9 @@ from perfdb.db.rows import ResultRow, RunFiles, SourceFile
 from perfdb.errors import ArchiveError, Diagnostic
 from perfdb.formats import LogFormat, ParsedLog, megatron_lm, outcome
 from perfdb.ingest.attribution import REQUIRED, Attribution, attribute
+from perfdb.ingest.companions import Companion
 from perfdb.ingest.find import Place, Source, find, name_fault, plain_name, plain_suffix, printable
-from perfdb.ingest.options import Checked, item_names
+from perfdb.ingest.options import BESIDE, Checked, item_names
 from perfdb.ingest.pages import once_each, read_page
 from perfdb.ingest.reads import (
     LOG_PARSER_VERSION,
@@ -195,20 +196,29 @@ def _read_log(source: Source, options: Checked) -> Iterable[Read]:
         page = read_page(source, options)
         if not isinstance(page, Rejected):
             return [page]
-    packed = Packed(options.scratch)
-    content = packed.passing(_limited(source, chunks(source.path, options.budget)))
-    logs = found.parse(source.where, content)
-    for _ in content:
-        pass  # what the format had no need of is kept all the same
-    packed.close()
+    content = _limited(source, chunks(source.path, options.budget))
+    file, logs = parsed_log(source.where, found, content, options.scratch)
     if forced and (mismatch := _mismatch(source, options, logs)):
         return [mismatch]
     if all(log.outcome is None for log in logs):
         message = f"{found.name}: says what a run was and holds no result"
         remedy = "name the log beside it, which is read with it"
         return [rejected(source.where, message, remedy)] if source.named else []
-    file = SourceFile(source.where, packed, found.name, LOG_PARSER_VERSION)
-    return _LogFile(source, file, len(logs), options).reads(logs)
+    companions = options.folders.companions(source, found.name)
+    return LogFile(source, file, len(logs), options, companions).reads(logs)
+
+
+def parsed_log(
+    where: str, known: LogFormat, content: Iterable[bytes], scratch: Path | None = None
+) -> tuple[SourceFile, Sequence[ParsedLog]]:
+    """A log of a known format: its bytes, kept as they pass by, and its runs and results."""
+    packed = Packed(scratch)
+    passing = packed.passing(content)
+    logs = known.parse(where, passing)
+    for _ in passing:
+        pass  # what the format had no need of is kept all the same
+    packed.close()
+    return SourceFile(where, packed, known.name, LOG_PARSER_VERSION), logs
 
 
 def _of_no_format(source: Source, options: Checked, oddity: Diagnostic | None) -> Sequence[Read]:
@@ -270,21 +280,21 @@ def _reasons(where: str, log: ParsedLog) -> tuple[Diagnostic, ...]:
 
 
 @dataclass(frozen=True)
-class _LogFile:
-    """A file of a known format."""
+class LogFile:
+    """A file of a known format, and the files next to it that may say what it is of."""
 
     source: Source
     file: SourceFile
     num_logs: int
     options: Checked
+    files: Sequence[Companion]
 
     def reads(self, logs: Sequence[ParsedLog]) -> Iterator[Read]:
         """Each run, the results that are only printed, and what cannot be stored."""
         where = self.source.where
-        files = self.options.folders.companions(self.source, self.file.parser)
         options = [self.options.of_item(log) for log in logs]
         attributed = [
-            attribute(where, log, files, of) for log, of in zip(logs, options, strict=True)
+            attribute(where, log, self.files, of) for log, of in zip(logs, options, strict=True)
         ]
         printed: list[tuple[ResultRow, Attribution, bool]] = []
         for number, (found, of) in enumerate(zip(attributed, options, strict=True), start=1):
@@ -295,10 +305,13 @@ class _LogFile:
             elif found.missing:
                 yield self._unattributed(found, number, attributed, explicit=of.any_of_logs)
             elif not found.log.is_summary:  # of a run, if only that it failed
-                yield self._run(found, number, explicit=of.any_of_logs)
+                yield self._run(found, number, of)
             else:
                 run = self._of(found, self._run_id(number, found.log.identity), self.file.sha256)
-                printed.append((measure.of_summary(found.log, run), found, of.any_of_logs))
+                beside = [file.source.sha256 for file in found.companions]
+                stated = of.stated | ({BESIDE: beside} if beside else {})
+                row = replace(measure.of_summary(found.log, run), stated=stated)
+                printed.append((row, found, of.any_of_logs))
         if printed:
             yield self._page(printed)
 
@@ -314,13 +327,14 @@ class _LogFile:
         notes = tuple(Note(NoteCode.REPORTED, {"text": note.message}) for note in found.notes)
         return measure.LogRun(found.case, found.release, run_id, content, averages, notes)
 
-    def _run(self, found: Attribution, number: int, *, explicit: bool) -> RunRead:
+    def _run(self, found: Attribution, number: int, options: Checked) -> RunRead:
         log, where, asked = found.log, self.source.where, self.options.window
         window = measure.log_window(log, asked)
         files = (self.file, *(one.source for one in found.companions))
         content = content_hash({"files": [one.sha256 for one in files]})
         of = self._of(found, self._run_id(number), content)
         run = measure.of_log(log, of, window, asked=asked is not None)
+        run = replace(run, result=replace(run.result, stated=options.stated))
         odd = _window_notes(where, log, run.result, window, averages=of.averages)
         name = plain_name(Path(where))
         return RunRead(
@@ -328,7 +342,7 @@ class _LogFile:
             notes=(*log.problems, *log.notes, *found.remarks, *found.notes, *odd),
             run=run,
             files=RunFiles({plain_name(Path(one.path)): one for one in files}, name, name),
-            explicit=explicit,
+            explicit=options.any_of_logs,
             window=asked.name if asked else None,
             companions=found.paths,
         )
@@ -377,6 +391,7 @@ class _LogFile:
             whole=len(printed) == self.num_logs,
             as_before=frozenset(row.key for row, _, explicit in printed if not explicit),
             companions=tuple(dict.fromkeys(path for _, one, _ in printed for path in one.paths)),
+            beside=tuple(it.source for _, one, _ in printed for it in one.companions),
         )
 
 

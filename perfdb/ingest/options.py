@@ -3,10 +3,10 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 from pydantic import PositiveFloat
 
@@ -19,9 +19,12 @@ from perfdb.ingest.companions import Folders
 from perfdb.ingest.find import Source
 from perfdb.ingest.unpack import Budget
 from perfdb.pages.base import PageContext
-from perfdb.record import PartialCase
+from perfdb.record import PartialCase, Release
 
 SET: Final = "--set"
+
+BESIDE: Final = "beside"
+"""Among what is stated of a result without a run: the SHA-256 of the files that state its case."""
 
 _READERS: Final = {"model": names.model, "system": names.system, "precision": names.precision}
 """How the catalogue reads the names of fields."""
@@ -137,6 +140,30 @@ class Checked:
         """Whether any option changes what is read out of a log."""
         return (self.context, self.settings, self.window) != (PageContext(), Settings(), None)
 
+    @property
+    def stated(self) -> dict[str, object]:
+        """What the options state, as the store keeps it with what was read."""
+        context = {k: v for k, v in vars(self.context).items() if v is not None and k != "case"}
+        settings = self.settings.model_dump(mode="json", exclude_unset=True)
+        stated = {"set": settings or None, "window": self.window and self.window.name}
+        return context | {name: value for name, value in stated.items() if value}
+
+    @classmethod
+    def of_stated(cls, stated: Mapping[str, object], release: Release) -> Self:
+        """The options that a result of a release was read with. Raises ValueError, InputError."""
+        names = [it.name for it in fields(PageContext) if it.name != "case"]
+        context: dict[str, Any] = {name: stated[name] for name in names if name in stated}
+        window = stated.get("window")
+        made = cls(
+            PageContext(**context),
+            Settings.model_validate(stated.get("set", {})),
+            window=None if window is None else aggregation.named(str(window)),
+            releases={release.framework: {release.version: None}} if release.version else {},
+        )
+        if made.stated != {k: v for k, v in stated.items() if k != BESIDE}:
+            raise ValueError(f"no options state {json.dumps(stated, ensure_ascii=False)}")
+        return made
+
 
 def checked(
     options: Options, scratch: Path | None = None, versions: Iterable[tuple[str, str]] = ()
@@ -237,9 +264,9 @@ def _attributions(path: Path) -> tuple[FileSettings, ...]:
         remedy = "write `train.log: {num_gpus: 8}`"
         raise InputError(document.problem((), "holds no files with their fields", remedy))
     problems, found = list[Diagnostic](), list[FileSettings]()
-    for key, content in document.content.items():
+    for key, own in document.items().items():
         name, _, item = str(key).partition("#")
-        own, place = document.item(str(key), content), (str(key),)
+        place = (key,)
         is_relative = bool(name) and not Path(name).is_absolute()
         files = path.parent.glob(name) if is_relative else ()
         paths = frozenset(map(os.path.realpath, files))

@@ -13,7 +13,7 @@ from perfdb.ingest.find import Source
 from perfdb.ingest.options import Checked
 from perfdb.ingest.reads import PAGE, PAGE_PARSER_VERSION, PageRows, Rejected, Skipped
 from perfdb.ingest.unpack import chunks
-from perfdb.pages.base import PageContext
+from perfdb.pages.base import PageContext, PageRead
 
 UNKNOWN: Final = (
     "neither a run directory, a page with a table of results nor a log of a known format"
@@ -22,6 +22,8 @@ UNKNOWN: Final = (
 
 MOST_PAGE_BYTES: Final = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
+MOST_MARKS: Final = 1 << 18
+"""The newlines, cells, tags and brackets of a page, of which 20,000 take a second to read."""
 
 _OURS: Final = re.compile(
     r"^# Made by (?:perfdb\.site from the store|`perfdb publish`); what is changed here is lost\.$"
@@ -36,8 +38,8 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
     from perfdb.pages import reader  # noqa: PLC0415  a log needs no parser of pages: 0.4 s
 
     where, content = source.where, _content(source, options)
-    if content is None:
-        return _unknown(source, f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is")
+    if isinstance(content, str):
+        return _unknown(source, content)
     try:
         text = reader.decoded_page(content)
     except UnicodeDecodeError as error:
@@ -53,8 +55,7 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
         return Rejected(where, unread) if source.named else Rejected(where, (), unread)
     if not source.named and _OURS.search(text):
         return Skipped(where, reason="made")
-    found = reader.read(where, text, _context(options))
-    rows, repeated = once_each(where, [measure.of_page(row) for row in found.results])
+    found, rows, repeated = rows_of_page(where, text, options)
     problems = (*found.problems, *reader.by_cause([repeated]))
     return PageRows(
         where,
@@ -65,6 +66,17 @@ def read_page(source: Source, options: Checked) -> PageRows | Skipped | Rejected
         emptied=source.named and not rows and not problems,
         original=found.original,
     )
+
+
+def rows_of_page(
+    where: str, text: str, options: Checked
+) -> tuple[PageRead, tuple[ResultRow, ...], tuple[Diagnostic, ...]]:
+    """What a page holds, its results, each once, and what is wrong with those that are not."""
+    from perfdb.pages import reader  # noqa: PLC0415  as above
+
+    found = reader.read(where, text, _context(options))
+    rows = [replace(measure.of_page(row), stated=options.stated) for row in found.results]
+    return found, *once_each(where, rows)
 
 
 def once_each(
@@ -100,13 +112,16 @@ def _context(options: Checked) -> PageContext:
     )
 
 
-def _content(source: Source, options: Checked) -> bytes | None:
-    """The bytes of a file; None if they are too many for a page."""
+def _content(source: Source, options: Checked) -> bytes | str:
+    """The bytes of a file, or why they are too many for a page."""
     content = bytearray()
     for chunk in chunks(source.path, options.budget):
         content += chunk
         if len(content) > MOST_PAGE_BYTES:
-            return None
+            return f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is"
+    if (marks := sum(map(content.count, b"\n|<["))) > MOST_MARKS:
+        message = f"{marks:,} lines, cells, tags and brackets, more than {MOST_MARKS:,}"
+        return f"{message}, which no page has"
     return bytes(content)
 
 

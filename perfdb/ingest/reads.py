@@ -80,7 +80,7 @@ class PageRows(Read):
     `whole` is false where the file has more results than are attributed to a case. `as_before` has
     the keys of rows that no option concerns: an earlier reading of the same bytes, maybe with
     options, stays. `emptied`: the user named a page without results, so that all that was read from
-    it is withdrawn, for this `reason`.
+    it is withdrawn, for this `reason`. `beside`: the files next to it that state what it is of.
     """
 
     source: SourceFile
@@ -91,6 +91,7 @@ class PageRows(Read):
     reason: str = ""
     original: Original = field(default_factory=Original)
     companions: tuple[str, ...] = ()
+    beside: tuple[SourceFile, ...] = ()
 
     @property
     def results(self) -> Sequence[ResultRow]:

@@ -138,6 +138,8 @@ def parse_run(found: RunFound) -> RunRead | Skipped | Rejected:
     run = measure.of_run(record, steps, worker, found.files.content_hash, found.window)
     notes = tuple(_notes(found.path, record, run.result))
     window = found.window.name if found.window else None
+    if window:
+        run = replace(run, result=replace(run.result, stated={"window": window}))
     return RunRead(found.path, notes=notes, run=run, files=found.files, window=window)
 
 

@@ -295,6 +295,7 @@ def _put_page(connection: Connection, read: PageRows, when: datetime) -> Stored:
     rows = [row for row in read.rows if row.key not in held]
     whole = read.whole and not read.problems and len(rows) == len(read.rows)
     page = results.put_page(connection, read.source, rows, when, whole=whole)
+    files.ids(connection, read.beside, when)
     gone, dropped = page.withdrawn, 0
     if read.emptied:
         gone = results.all_stated(connection, path)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from types import ModuleType
 from typing import Final
 
@@ -23,7 +24,7 @@ from perfdb.pages.context import PageStatement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import PageTable
-from perfdb.record import PublishedResult
+from perfdb.record import Original, PublishedResult
 from perfdb.text import absent, line_ranges, parsed
 
 FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
@@ -95,6 +96,11 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     )
 
 
+def original(text: str) -> Original:
+    """What a page states of its original."""
+    return front.read("", _page(text).front).settings.original
+
+
 def looks_like_page(text: str) -> bool:
     """Whether a text holds a table of results, be it empty."""
     return any(one.are_results for one in tables.of_page(_page(text), None))
@@ -107,6 +113,7 @@ def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic,
     return (*found, *_once(_unread(where, page, rejected=True))) if named else found
 
 
+@lru_cache(maxsize=1)  # it is first asked whether a text is a page
 def _page(text: str) -> ParsedPage:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")

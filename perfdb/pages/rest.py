@@ -16,6 +16,8 @@ _MARKDOWN = re.compile(r"^(?:#{1,6} |```|:::|\|[ :]*-{2,})", re.MULTILINE)
 _ROLE = re.compile(r":[\w:.+-]{1,60}:(?=`)")
 _MOST_CORNERS: Final = 20_000
 """Of the grids of a text: docutils takes the cube of the side of one whose lines do not meet."""
+_MOST_LINES: Final = 20_000
+"""Of a text: docutils takes a second for a few thousand of a list, the square for titles."""
 _SETTINGS: Final[dict[str, Any]] = {
     "report_level": 2, "halt_level": 5, "warning_stream": "", "doctitle_xform": False,
     "docinfo_xform": False, "file_insertion_enabled": False, "raw_enabled": False,
@@ -44,7 +46,7 @@ def recognizes(text: str) -> bool:
 
 def page(text: str) -> ParsedPage:
     """What a text holds."""
-    if text.count("+") > _MOST_CORNERS:
+    if text.count("+") > _MOST_CORNERS or text.count("\n") > _MOST_LINES:
         unread = Unread("its tables are too large to be read", 1, "ingest the built page")
         return html.page("", unread=[unread])
     writer = Writer()

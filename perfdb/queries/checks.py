@@ -1,17 +1,27 @@
 """What `perfdb verify` asks the store: all that it keeps, superseded or not."""
 
-from typing import Final
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, case, exists, func, select
+from sqlalchemy import Column, ColumnElement, Select, Text, case, cast, exists, func, or_, select
 
-from perfdb.db.tables import cases, models, releases, results, runs, sources, systems
+from perfdb.db.sources import Action
+from perfdb.db.tables import (
+    cases,
+    ingest_log,
+    models,
+    releases,
+    results,
+    runs,
+    sources,
+    systems,
+)
 from perfdb.fields import CONFIGURATION, WORKLOAD
 from perfdb.queries.results import identified
 from perfdb.record import Origin
 
-SOURCES: Final = select(
-    sources.c.id, sources.c.path, sources.c.sha256, sources.c.size_bytes
-).order_by(sources.c.id)
+SOURCES: Final = select(*(one for one in sources.c if one.name != "content")).order_by(sources.c.id)
 """Every source without its bytes."""
 
 _IN_FORCE: Final = case((~results.c.superseded, results.c.revision))
@@ -29,10 +39,10 @@ REVISIONS: Final = (
 )
 """Each result: how many revisions it has, their numbers, and which are in force."""
 
-ENDED_IN_FORCE: Final = select(results.c.key, results.c.revision).where(
-    ~results.c.superseded, results.c.superseded_at.is_not(None)
+WRONGLY_ENDED: Final = select(results.c.key, results.c.revision, results.c.superseded).where(
+    results.c.superseded == results.c.superseded_at.is_(None)
 )
-"""Results in force that nevertheless have a time at which they were superseded."""
+"""Results in force that have a time at which they were superseded, and others that have none."""
 
 RUNS_IN_FORCE: Final = (
     select(runs.c.run_id, runs.c.withdrawn, func.count(_IN_FORCE))
@@ -43,27 +53,81 @@ RUNS_IN_FORCE: Final = (
 )
 """Runs with a wrong number of results in force: 1, or 0 if the run was withdrawn."""
 
-PUBLISHED: Final = (
-    identified(
-        select(
-            results,
-            *(cases.c[name] for name in (*WORKLOAD, *CONFIGURATION) if name in cases.c),
-            models.c.name.label("model"),
-            systems.c.name.label("system"),
-            releases.c.version.label("release"),
-            releases.c.container,
-            *(sources.c[name] for name in ("path", "parser", "parser_version")),
-        )
+_READ: Final = identified(
+    select(
+        *results.c,
+        *(cases.c[name] for name in (*WORKLOAD, *CONFIGURATION) if name in cases.c),
+        models.c.name.label("model"),
+        systems.c.name.label("system"),
+        releases.c.version.label("release"),
+        *(releases.c[name] for name in ("container", "container_digest")),
+        *(sources.c[name] for name in ("path", "parser", "parser_version")),
     )
-    .where(results.c.origin == Origin.PUBLISHED.value)
-    .order_by(results.c.source_id, results.c.id)
-)
-"""Every published result with its source, ordered by source."""
+).order_by(results.c.source_id, results.c.id)
 
-MEASURED_WITHOUT_RUN: Final = select(results.c.key).where(
-    results.c.origin == Origin.MEASURED.value, results.c.run_id.is_(None)
+PUBLISHED: Final = _READ.where(results.c.origin == Origin.PUBLISHED.value)
+"""Every published result, superseded or not, with its case, release and source, by source."""
+
+MEASURED: Final = _READ.where(results.c.origin == Origin.MEASURED.value)
+"""Every measured result, superseded or not, likewise."""
+
+RUNS: Final = (
+    select(*runs.c, cases.c.key.label("case"), releases.c.key.label("release"))
+    .join(cases, runs.c.case_id == cases.c.id)
+    .join(releases, runs.c.release_id == releases.c.id)
+    .order_by(runs.c.source_id, runs.c.id)
 )
-"""The keys of measured results that belong to no run."""
+"""Every run with the keys of its case and release, ordered by the file that says what it is."""
+
+CASES: Final = (
+    select(*cases.c, models.c.name.label("model"), systems.c.name.label("system"))
+    .join(models, cases.c.model_id == models.c.id)
+    .join(systems, cases.c.system_id == systems.c.id)
+    .order_by(cases.c.id)
+)
+"""Every case with the names of its model and system."""
+
+RELEASES: Final = select(releases).order_by(releases.c.id)
+
+LOG: Final = select(ingest_log).order_by(ingest_log.c.id)
+
+_LOGGED: Final = ingest_log.c.action.in_((Action.NEW.value, Action.REVISED.value))
+
+UNLOGGED: Final = (
+    select(results.c.id, results.c.key, results.c.revision)
+    .join(sources, results.c.source_id == sources.c.id)
+    .where(
+        ~exists().where(
+            _LOGGED,
+            ingest_log.c.at == results.c.created_at,
+            or_(results.c.run_id.is_not(None), ingest_log.c.path == sources.c.path),
+        )
+        | results.c.superseded_at.is_not(None)
+        & ~exists().where(_LOGGED, ingest_log.c.at == results.c.superseded_at)
+    )
+    .order_by(results.c.id)
+)
+"""Results that no entry of the log made, or superseded, at their time. A page names its path."""
+
+WITHDRAWN_UNLOGGED: Final = (
+    select(runs.c.run_id, runs.c.withdrawn)
+    .where(runs.c.withdrawn.is_not(None))
+    .where(~exists().where(ingest_log.c.stated_reason == runs.c.withdrawn))
+    .order_by(runs.c.run_id)
+)
+"""Runs that were withdrawn for a reason that nobody stated."""
+
+WITHOUT_RUN: Final = select(results.c.key).where(
+    (results.c.origin == Origin.MEASURED.value) == results.c.run_id.is_(None)
+)
+"""The keys of measured results that belong to no run, and of published ones that do."""
+
+
+def of_hashes(hashes: Sequence[str]) -> Select[Any]:
+    """The sources of files that state what the results beside them are of, by their SHA-256."""
+    columns = (sources.c[name] for name in ("sha256", "path", "parser", "parser_version"))
+    question = select(sources.c.id.label("source_id"), *columns)
+    return question.where(sources.c.sha256.in_(hashes)).order_by(sources.c.id)
 
 
 def dangling(column: Column[int], target: Column[int]) -> Select[int]:
@@ -75,3 +139,17 @@ def dangling(column: Column[int], target: Column[int]) -> Select[int]:
 def unused(name: ColumnElement[str], identity: Column[int], user: Column[int]) -> Select[str]:
     """Name the rows that no row of another table refers to, in order."""
     return select(name).where(~exists().where(user == identity)).order_by(name)
+
+
+@cache
+def texts(column: Column[Any]) -> Select[Any]:
+    """The key of each row that has a value in a column, and that value as text, last."""
+    as_text = cast(column, Text)
+    return select(*column.table.primary_key, as_text).where(column.is_not(None))
+
+
+@cache
+def of_other_type(column: Column[Any], kind: str) -> Select[Any]:
+    """The keys of rows whose value is of another type, which is last; SQLite takes any."""
+    of_type = func.typeof(column)
+    return select(*column.table.primary_key, of_type).where(of_type.not_in((kind, "null")))

@@ -101,7 +101,7 @@ def files_of_row(run_row_id: int) -> Rows:
     `is_record`: whether the file says what the run is.
     """
     is_record = (runs.c.source_id == sources.c.id).label("is_record")
-    read_by = (sources.c.path, sources.c.parser, sources.c.parser_version)
+    read_by = (sources.c.path, sources.c.sha256, sources.c.parser, sources.c.parser_version)
     statement = _of_files(run_files.c.name, run_files.c.source_id, *read_by, is_record)
     return statement.where(run_files.c.run_id == run_row_id).order_by(run_files.c.name)
 

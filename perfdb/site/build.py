@@ -113,11 +113,11 @@ class Site:
         of_runs = [file for run in found.runs for file in run.files]
         if of_runs:
             with reading(self.url) as connection:
+                untouched = files.untouched(layout)
                 for file in of_runs:
                     path = layout.run_file(file)
                     kept.add(path)
-                    is_there = path.is_file() and path.stat().st_size == file.size_bytes
-                    if not is_there or file.name == RECORD:
+                    if path not in untouched or file.name == RECORD:
                         stored, names = content(connection, file.sha256), found.hostnames
                         files.write(path, redaction.of_file(file.name, stored, hostnames=names))
         layout.remove_others(kept)

@@ -4,18 +4,17 @@ Nothing is written that has the same content already, so that Sphinx redoes only
 This module loads nothing of the store: a build with nothing to do needs no more than it.
 """
 
-import filecmp
 import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 from urllib.parse import unquote
 
 import perfdb
@@ -162,7 +161,7 @@ def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
     wanted |= set(made.glob(f"{EVERYTHING}.*"))
     copies = {site / path.relative_to(made): path for path in wanted}
     for copy, path in copies.items():
-        if not copy.is_file() or not filecmp.cmp(path, copy):
+        if not copy.is_file() or copy.read_bytes() != path.read_bytes():
             replace(copy, path.read_bytes())
             shutil.copystat(path, copy)  # of the same age, by which the next build knows it
     for path in [*made.rglob("*.*"), *site.rglob("*.*")]:
@@ -207,40 +206,68 @@ class DoneNote(TypedDict, total=False):
     """What the last build was made from, the ages of its files, and what documents show."""
 
     key: str | None
+    code: str
     files: dict[str, list[int]]
     keys: dict[str, str]
 
 
-def noted(layout: SiteLayout) -> DoneNote:
-    """The note of the last build; empty where there is none, or a broken one."""
+def read_note(path: Path) -> dict[str, Any]:
+    """A note of an earlier build; empty where there is none, or a broken one."""
     try:
-        found: DoneNote = json.loads(layout.done.read_bytes())
+        found = json.loads(path.read_bytes())
     except (ValueError, OSError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}
+
+
+def noted(layout: SiteLayout) -> DoneNote:
+    """The note of the last build; empty where there is none, or a broken one."""
+    return cast("DoneNote", read_note(layout.done))
 
 
 def is_done(layout: SiteLayout, key: str | None) -> bool:
     """Whether the last build was made from the same, and nobody has touched what it made."""
     done = noted(layout)
-    try:
-        ages = done.get("files", {}).items()
-        return done.get("key") == key is not None and all(
-            _age(layout.root / path) == age for path, age in ages
-        )
-    except OSError:  # a file is gone
-        return False
+    is_same = done.get("key") == key is not None
+    return is_same and changed(layout.root, done.get("files", {})) is None
+
+
+def untouched(layout: SiteLayout) -> set[Path]:
+    """What the last build of this perfdb has made that nobody has changed."""
+    done = noted(layout)
+    made = done.get("files", {}) if done.get("code") == code() else {}
+    return {
+        layout.root / name for name, age in made.items() if not changed(layout.root, {name: age})
+    }
 
 
 def note_done(
     layout: SiteLayout, key: str | None, made: Iterable[Path], keys: dict[str, str]
 ) -> None:
     """Note what the files were made from, and the keys of what documents show."""
-    ages = {path.relative_to(layout.root).as_posix(): _age(path) for path in sorted(made)}
-    done: DoneNote = {"key": key, "files": ages, "keys": keys}
+    of_files = ages(layout.root, sorted(made))
+    done: DoneNote = {"key": key, "code": code(), "files": of_files, "keys": keys}
     replace(layout.done, json.dumps(done).encode())
 
 
+def ages(root: Path, paths: Iterable[Path]) -> dict[str, list[int]]:
+    """The sizes and the times of the files among some paths, by their names below a folder."""
+    return {path.relative_to(root).as_posix(): _age(path) for path in paths if path.is_file()}
+
+
+def changed(root: Path, known: Mapping[str, list[int]]) -> str | None:
+    """The first file that is gone or has been written to since, whatever its time says."""
+    for name, age in known.items():
+        try:
+            is_same = _age(root / name) == age
+        except OSError:
+            is_same = False
+        if not is_same:
+            return name
+    return None
+
+
 def _age(path: Path) -> list[int]:
+    """Nobody but the system sets the last, the time of the last change."""
     found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]

@@ -18,7 +18,7 @@ from perfdb.errors import DamagedBytesError, RunDirError
 from perfdb.flops.base import Convention
 from perfdb.formats import AVERAGES, Reading
 from perfdb.formats.columns import Steps
-from perfdb.jsonfile import parse_json
+from perfdb.jsonfile import content_hash, parse_json
 from perfdb.queries import runs as run_queries
 from perfdb.record import NoteCode, Origin, Outcome, Release
 from perfdb.run_record import WorkerConfiguration
@@ -31,6 +31,9 @@ RECOMPUTED: Final = (
     "peak_tflops", "peak_memory_bytes", "emitted", "notes",
 )  # fmt: skip
 """The columns of a result that follow from its steps, its case and the catalog."""
+
+REVISED: Final = (*RECOMPUTED, "formula_version")
+"""The columns that a revision of `perfdb recompute` has of its own."""
 
 SAME: Final = 1e-12
 """The relative difference up to which two figures are equal: one sum, added in another order."""
@@ -79,17 +82,22 @@ class Asked:
     convention: Convention | None = None
 
 
-def stored(row: RowMapping) -> StoredRun:
-    """The run of a row of `perfdb.queries.results.with_runs`."""
+def result_of(row: RowMapping, **changed: object) -> ResultRow:
+    """The result of a row that has its columns, those of its case and its release."""
     release = {name: row[name] for name in ("framework", "container", "container_digest")}
     columns = {name: row[name] for name in _STORED if name in row}
-    columns |= {"key": row["result_key"], "content_hash": row["run_content_hash"]}
     columns |= {"origin": Origin(row["origin"]), "outcome": Outcome(row["outcome"])}
-    result = ResultRow(
+    return ResultRow(
         case=keys.case_of(row),
         release=Release.model_validate({"version": row["release"], **release}),
-        **columns | {"source_line": None},
+        **columns | changed,
     )
+
+
+def stored(row: RowMapping) -> StoredRun:
+    """The run of a row of `perfdb.queries.results.with_runs`."""
+    changed = {"key": row["result_key"], "content_hash": row["run_content_hash"]}
+    result = result_of(row, **changed, source_line=None)
     of_log = row["recipe"] is None
     ended = Outcome(row["run_outcome"])
     # A log's run may lack figures only because of the steps in its window. A log that itself ends
@@ -201,6 +209,11 @@ def _counted_as(result: ResultRow, convention: Convention) -> ResultRow:
         flops_convention=convention.name,
         mfu=metrics.mfu(achieved, result.peak_tflops) if result.peak_tflops else None,
     )
+
+
+def revised_hash(result: ResultRow, run: str) -> str:
+    """The content hash of a recomputed result, by its figures and the hash of its run."""
+    return content_hash({"of": run, **{name: getattr(result, name) for name in REVISED}})
 
 
 def differences(before: ResultRow, after: ResultRow) -> Mapping[str, tuple[object, object]]:

@@ -13,7 +13,6 @@ from perfdb.db.session import reading_current, retried, storing
 from perfdb.db.sources import Action, LogEntry, log
 from perfdb.db.tables import results
 from perfdb.ingest.pipeline import audit_release
-from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.queries import Rows
 from perfdb.queries import results as result_queries
@@ -106,8 +105,6 @@ def _report(connection: Connection, question: Rows, asked: Asked) -> RecomputeRe
 
 
 def _revision(changed: Recomputed) -> Revision:
-    """The new revision: its hash, of the run and the figures, differs from those before it."""
-    names = (*figures.RECOMPUTED, "formula_version")
-    columns = {name: getattr(changed.after, name) for name in names}
-    hashed = columns | {"of": changed.stored.result.content_hash}
-    return Revision(changed.stored.result_id, content_hash(hashed), columns)
+    columns = {name: getattr(changed.after, name) for name in figures.REVISED}
+    hashed = figures.revised_hash(changed.after, changed.stored.result.content_hash)
+    return Revision(changed.stored.result_id, hashed, columns)

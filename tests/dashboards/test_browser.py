@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,19 @@ def browser() -> Iterator[Browser]:
         yield playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
+
+
+@pytest.mark.parametrize(("name", "status"), [("evil.example", 403), ("localhost", 101)])
+def test_a_name_that_is_not_this_machines_reads_nothing(site: str, name: str, status: int) -> None:
+    """A page of evil.example whose name points here is of the same origin as the dashboard."""
+    host = site.removeprefix("http://").replace("localhost", name)
+    asked = {
+        "Host": host, "Origin": f"http://{host}", "Connection": "Upgrade", "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }  # fmt: skip
+    with closing(HTTPConnection(site.removeprefix("http://"), timeout=10)) as connection:
+        connection.request("GET", "/_stcore/stream", headers=asked)
+        assert status == connection.getresponse().status
 
 
 class Visit:

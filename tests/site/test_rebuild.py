@@ -5,6 +5,8 @@ import os
 import resource
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -153,7 +155,14 @@ def edited(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b" ")
 
 
-@pytest.mark.parametrize("harm", [removed, edited])
+def edited_unseen(path: Path) -> None:
+    """With the size and the time that it had."""
+    then = path.stat()
+    path.write_bytes(path.read_bytes()[:-1] + b"\t")
+    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+
+
+@pytest.mark.parametrize("harm", [removed, edited, edited_unseen])
 def test_a_file_that_was_touched_is_made_again(
     project: Project, harm: Callable[[Path], None]
 ) -> None:
@@ -265,6 +274,49 @@ def test_a_full_disk_leaves_a_site_that_builds_again(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert project.built() == project.clean(tmp_path / "clean")
+
+
+def test_a_build_that_fails_or_is_killed_leaves_the_last_site(tmp_path: Path) -> None:
+    """The next is as one from nothing, also where a file was cut off or changed by hand."""
+    project = Project(tmp_path / "project")
+    stored(store_url(str(project.store)), published(release=release("1.0")))
+    root, html = tmp_path / "build", tmp_path / "build" / "html"
+
+    def build(seconds: float = 99, most_bytes: int = -1) -> "subprocess.CompletedProcess[str]":
+        limit = (most_bytes, most_bytes)
+        return subprocess.run(
+            [sys.executable, "-m", "perfdb.site", "-q", project.docs, root],
+            env=os.environ | {"PERFDB_URL": str(project.store)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,  # after which it is killed
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+        )
+
+    assert 0 == build().returncode
+    (html / ".nojekyll").touch()
+    first = contents(html)
+    with (project.docs / "index.md").open("a") as file:
+        file.write("more\n")
+    assert 2 == build(most_bytes=4_000).returncode
+    assert first == contents(html)
+    with pytest.raises(subprocess.TimeoutExpired):
+        build(seconds=1)
+    assert first == contents(html)
+    assert "Traceback" not in (done := build()).stderr
+    second = contents(html)
+    assert (0, False) == (done.returncode, first == second)
+
+    edited_unseen(html / "index.html")
+    assert f"{html / 'index.html'} was changed" in build().stderr
+    assert second == contents(html)
+    for tree in (root / "doctrees").rglob("*.*"):
+        tree.write_bytes(b"")
+    edited(project.docs / "index.md")
+    done = build()
+    assert 0 == done.returncode or 0 == build().returncode
+    assert second == contents(html)
 
 
 LISTED = """# Site
