@@ -390,7 +390,7 @@ class TestWords:
              "measured, 1 of 3 runs (1 out of memory, 1 NaN loss)", 1),
             ([at(1.0, **FAILED)] * 2, "measured, none of 2 runs (2 out of memory), no memory", 0),
             ([at(1.0, **FAILED)], "measured, no memory", 0),
-            ([at(1.0, outcome=Outcome.TIMED_OUT)], "measured, timed out", 1),
+            ([at(1.0, outcome=Outcome.TIMED_OUT)], "measured, timed out", 0),
         ],
     )  # fmt: skip
     def test_a_side_says_how_many_runs_it_has_and_how_they_ended(self, runs, said, num_finished):

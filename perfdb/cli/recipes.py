@@ -127,7 +127,7 @@ def validate(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
 @click.option("--set", "pairs", metavar="FIELD=VALUE", multiple=True,
               help="A field that the file leaves open; may be repeated.")  # fmt: skip
 def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
-    """Print a recipe that carries a framework's own configuration.
+    """Print a recipe that carries a framework's own file unchanged.
 
     FILE is the YAML of AutoModel's benchmark recipe. What it leaves open is asked for: the systems
     and the number of GPUs, and the model where the catalog does not know its name.
