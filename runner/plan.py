@@ -10,7 +10,7 @@ from typing import Final
 from perfdb.hardware import Machine
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import MOST, Release
-from runner.backends import Backend
+from runner.backends import NO_BACKEND, Backend
 from runner.history import History, Measurement, measurement
 from runner.launchers import Launcher
 
@@ -91,15 +91,13 @@ def plan(
 def obstacle(point: RunSpec, target: ExecutionTarget, version: str | None) -> str:
     """Why a case cannot run with a version of its framework here; empty if it can."""
     case, backend = point.case, target.backends.get(point.case.framework)
-    if reason := _too_large_or_elsewhere(point, target):
+    if backend is None:
+        return NO_BACKEND.get(case.framework, f"no backend runs {case.framework} yet")
+    if reason := backend.unsupported(point) or _too_large_or_elsewhere(point, target):
         return reason
     if point.container and point.container != target.container:
         return f"needs container {point.container}: run in it, with PERFDB_CONTAINER set to it"
-    if backend is None:
-        return f"no backend runs {case.framework} yet"
-    if version is None:
-        return f"{case.framework} is not installed here"
-    return backend.unsupported(point) or ""
+    return "" if version else f"{case.framework} is not installed here"
 
 
 def _too_large_or_elsewhere(point: RunSpec, target: ExecutionTarget) -> str:

@@ -27,6 +27,7 @@ from runner.backends import Command
 from runner.diagnosis import Diagnosis, diagnose
 from runner.launchers import Process
 from runner.plan import ExecutionTarget, Planned
+from runner.printed import StepSource
 from runner.progress import Watcher
 
 POLL_S = 0.3
@@ -92,7 +93,8 @@ def _executed(
     exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
     try:
         process = target.launcher.start(command, run)
-        exit_code, diagnosis = _watch(process, run, planned, watcher, least_patience_s)
+        source = StepSource(run, command.log_format)
+        exit_code, diagnosis = _watch(process, source, planned, watcher, least_patience_s)
         if diagnosis.outcome is Outcome.FINISHED:
             other = contradiction(record, run.read_steps(), run.read_worker())
             diagnosis = Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
@@ -146,7 +148,11 @@ def _with_worker_versions(record: RunRecord, run: RunDir) -> RunRecord:
 
 
 def _watch(
-    process: Process, run: RunDir, planned: Planned, watcher: Watcher, least_patience_s: float
+    process: Process,
+    source: StepSource,
+    planned: Planned,
+    watcher: Watcher,
+    least_patience_s: float,
 ) -> tuple[int, Diagnosis]:
     """Wait for the end, showing steps; stop it after its timeout, where it hangs, or at Ctrl-C.
 
@@ -157,7 +163,7 @@ def _watch(
     watchdog, deadline = Watchdog(least_patience_s), time.monotonic() + point.timeout_s
     try:
         while (exit_code := process.poll()) is None:
-            steps = run.read_steps()
+            steps = source.read()
             watcher.steps_done(steps, total)
             if reason := watchdog.hung(steps, time.monotonic()):
                 return _overdue(process, reason)
@@ -170,9 +176,9 @@ def _watch(
         except LeftAtWorkError as error:  # no other run may start now
             raise KeyboardInterrupt(f"{str(reason) or STOPPED}; {error}") from error
         raise
-    steps = run.read_steps()
+    steps = source.read()
     watcher.steps_done(steps, total)
-    return exit_code, diagnose(exit_code, steps, total, _log_lines(run))
+    return exit_code, diagnose(exit_code, steps, total, _log_lines(source.run))
 
 
 @dataclass

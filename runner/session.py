@@ -13,7 +13,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from perfdb import aggregation, hardware, metrics, recipe, units
+from perfdb import aggregation, catalog, hardware, metrics, recipe, units
 from perfdb.cli import output
 from perfdb.cli.options import print_json, print_table
 from perfdb.errors import Diagnostic, InputError, PerfdbError
@@ -71,6 +71,7 @@ class CaseRow:
     step_time_s: float | None = None
     tokens_per_sec_per_gpu: float | None = None
     command: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_session(request: Request, tools: Tools) -> int:
@@ -245,13 +246,25 @@ def _row_without_run(planned: Planned, before: History) -> CaseRow:
 
 
 def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> CaseRow:
-    """The row of a dry run: the command that would start a case, or what is known of it."""
-    if planned.action is not PlanAction.RUN:
+    """The row of a dry run: the command that would start a case, or what is known of it.
+
+    A case that is skipped for where it is has its command, too: of several nodes, which the
+    launchers do not start, that of each process.
+    """
+    backend = target.backends.get(planned.point.case.framework)
+    if planned.action is PlanAction.DONE or not backend or backend.unsupported(planned.point):
         return _row_without_run(planned, before)
     directory = RunDir(target.output / "RUN")
-    command = target.backends[planned.point.case.framework].command(planned.point, directory)
-    argv = target.launcher.argv(command, directory)
-    return CaseRow(planned.point.name, planned.action.value, planned.reason, command=argv)
+    command, case = backend.command(planned.point, directory), planned.point.case
+    of_node = catalog.system(case.system).gpus_per_node or case.num_gpus
+    argv = (command.python, *command.program)
+    return CaseRow(
+        planned.point.name,
+        planned.action.value,
+        planned.reason,
+        command=target.launcher.argv(command, directory) if case.num_gpus <= of_node else argv,
+        variables=command.variables,
+    )
 
 
 def _broken_off(planned: Planned, error: BaseException) -> CaseRow:
@@ -298,7 +311,10 @@ def show_rows(rows: Sequence[CaseRow], request: Request) -> None:
     if request.dry_run:
         for row in rows:
             if row.command:
-                click.echo(shlex.join(row.command))
+                if row.reason:
+                    click.echo(f"# {row.case}: {row.reason}")
+                set_ = [f"{name}={value}" for name, value in row.variables.items()]
+                click.echo(shlex.join([*set_, *row.command]))
         return
     shown = [row for row in rows if row.status != PlanAction.SKIP]
     before = sum(row.status == PlanAction.DONE for row in shown)

@@ -30,6 +30,21 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "lora_alpha": (),
         "optimizer_lr": (),
     },
+    "megatron-bridge": {
+        "config_variant": ("v1", "v2"),
+        "cuda_graph_impl": ("none", "local", "transformer_engine"),
+        "cuda_graph_scope": (
+            "full_iteration",
+            "attn",
+            "mlp",
+            "moe",
+            "moe_router",
+            "moe_preprocess",
+            "mamba",
+        ),
+        "moe_a2a_overlap": (True, False),
+        "moe_flex_dispatcher_backend": ("deepep", "hybridep"),
+    },
     "nemo": {
         "account_for_embedding_in_pipeline_split": (True, False),
         "account_for_loss_in_pipeline_split": (True, False),

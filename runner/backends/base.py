@@ -14,11 +14,24 @@ class Command:
     """What one process of a run executes: a Python module, its arguments and its environment."""
 
     module: str
+    """Its name, or the path of a script, which need not know the runner."""
     arguments: tuple[str, ...]
     processes: int
     variables: Mapping[str, str] = field(default_factory=dict)
     python: str = sys.executable
     """The Python of the environment that has the framework."""
+    log_format: str | None = None
+    """The format of the steps that the program prints; None: it writes steps.jsonl itself."""
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it runs a script, not a module."""
+        return self.module.endswith(".py")
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """What follows the Python: the module or the script, and its arguments."""
+        return (*(() if self.is_script else ("-m",)), self.module, *self.arguments)
 
 
 class Backend(Protocol):

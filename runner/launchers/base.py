@@ -37,7 +37,10 @@ class Launcher(Protocol):
         ...
 
     def variables(self, command: Command) -> dict[str, str]:
-        """The environment of each process, the command's `variables` and `imports()` among it."""
+        """The environment of each process, the command's `variables` and `imports()` among it.
+
+        A script has no `imports()`.
+        """
         ...
 
     def start(self, command: Command, run: RunDir) -> Process:

@@ -70,7 +70,7 @@ def argv(command: Command, run: RunDir) -> tuple[str, ...]:
         command.python, "-m", "torch.distributed.run", "--standalone",
         "--nproc-per-node", str(command.processes),
         "--log-dir", str(run.rank_logs.absolute()), "--redirects", "3",
-        "-m", command.module, *command.arguments,
+        *command.program,
     )  # fmt: skip
 
 
@@ -80,7 +80,8 @@ def variables(command: Command) -> dict[str, str]:
     One thread where there are several processes: torchrun would set it, and record it nowhere.
     """
     threads = {"OMP_NUM_THREADS": "1"} if command.processes > 1 else {}
-    return {**threads, **os.environ, **command.variables, **imports()}
+    own = {} if command.is_script else imports()  # a script imports what lies beside it
+    return {**threads, **os.environ, **command.variables, **own}
 
 
 def start(command: Command, run: RunDir) -> LocalProcess:

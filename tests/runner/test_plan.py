@@ -8,6 +8,7 @@ import pytest
 from perfdb import hardware, recipe
 from perfdb.record import Case, Release
 from perfdb.rundir import RunDir
+from runner.backends import NO_BACKEND
 from runner.history import History, measurement
 from runner.launchers import local
 from runner.plan import ExecutionTarget, PlanAction, Planned, plan
@@ -62,7 +63,7 @@ UNKNOWN = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
         (target(), "llama3-8b-8l-1gpu/dgx-h100", "needs dgx-h100, this machine is cpu"),
         (target(H100), "smoke-dp2", "needs cpu, this machine is dgx-h100"),
         (target(H100), "nemo-nemotron4-15b-scaling/num_gpus=16/precision=bf16",
-         "needs 16 GPUs, this machine has 8"),
+         NO_BACKEND["nemo"]),
         (target(H100, backends={"megatron-core": Unable()}), "llama3-8b-8l-1gpu/dgx-h100",
          "not today"),
         (target(backends={"megatron-core": Missing()}), "smoke-dp2",
