@@ -560,8 +560,8 @@ AWKWARD = (
 
 def test_rows_added_at_once_hold_what_an_insert_would_hold(store: URL) -> None:
     """Text that COPY would read otherwise, unknown values, moments and booleans."""
-    columns = ("path", "action", "line", "reason", "at", "perfdb_version")
-    rows = [(text, "new", None, text, factories.STARTED, "1") for text in AWKWARD]
+    columns = ("path", "action", "line", "reason", "at", "perfdb_version", "content_hash")
+    rows = [(text, "new", None, text, factories.STARTED, "1", "0" * 64) for text in AWKWARD]
     with writing(store) as connection:
         bulk.add(connection, ingest_log, columns, rows)
         bulk.add(connection, ingest_log, columns, [])

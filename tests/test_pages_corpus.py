@@ -12,7 +12,7 @@ from perfdb.ingest.options import LogOptions, Options
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import PartialCase
-from perfdb.verify.checks import published
+from perfdb.verify.reread import published
 from tests.trees import counted, read_at, rows_of, writing
 
 README = Path(__file__).parents[2] / "shared/corpus/pages/dgxc-llama3.1-70b-2024-11.md"
@@ -100,7 +100,7 @@ def test_set_states_what_a_page_leaves_open(sqlite: URL) -> None:
     assert {(8192, "sft", 64 * 2**at) for at in range(1, 7)} == set(rows_of(sqlite, stored))
     with writing(sqlite) as connection:
         assert [] == list(published(connection, lambda items: items))
-        connection.execute(results.update().where(results.c.id == 1).values(mfu=0.1))
+        connection.execute(results.update().where(results.c.mfu == 0.541).values(mfu=0.1))
         (fault,) = published(connection, lambda items: items)
     assert "mfu is 0.1, and 0.541 by the bytes" in fault.message
 

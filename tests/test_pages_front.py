@@ -12,7 +12,7 @@ from perfdb.ingest.options import Options, checked
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext, PageRead
 from perfdb.record import Method, Original
-from perfdb.verify.checks import published
+from perfdb.verify.reread import published
 from tests.trees import NEMO, PAGE, counted, rows_of, writing
 
 STATED = (

@@ -37,8 +37,8 @@ def database(connection: Connection, watch: Watch) -> Iterator[Fault]:
         answers = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         yield from (Fault("database", one) for one in watch(answers) if one != "ok")
     else:
-        for name in watch(connection.exec_driver_sql(_INVALID).scalars().all()):
-            yield Fault(name, "the constraint is not validated")
+        for names in watch([connection.exec_driver_sql(_INVALID).scalars().all()]):
+            yield from (Fault(name, "the constraint is not validated") for name in names)
 
 
 def values(connection: Connection, watch: Watch) -> Iterator[Fault]:
