@@ -10,7 +10,7 @@ AUTOMODEL_VENV ?= .venv-automodel
 AUTOMODEL_INSTALLED := $(AUTOMODEL_VENV)/.installed
 RECIPES ?= recipes/
 SECONDS ?= 60
-WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TARGETS ?=
 
 .DEFAULT_GOAL := help
@@ -45,7 +45,7 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "site      $(CURDIR)/docs/_build/html/index.html"
 	@echo "dashboard make dashboard"
 
-# Two workers for each core: tests of processes and of browsers often wait.
+# One worker more than there are cores: tests of processes and of browsers often wait.
 test: $(INSTALLED) ## install and run the whole test suite
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 

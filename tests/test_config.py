@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 OWN = """\
@@ -41,8 +42,9 @@ System: My H800
 def perfdb(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A command in a folder, in a process of its own: the catalogue is read once in each."""
     variables = os.environ | {"PERFDB_URL": "sqlite:///store.sqlite"} | environment
+    command = [sys.executable, "-m", "perfdb", *words]
     return subprocess.run(
-        ["perfdb", *words], cwd=folder, env=variables, capture_output=True, text=True, check=False
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
     )
 
 
