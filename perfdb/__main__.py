@@ -9,25 +9,25 @@ INTERRUPTED = 130
 
 def main() -> None:
     """The console script."""
-    within = signal.getsignal(signal.SIGINT)
-    if (
-        within is signal.default_int_handler
-    ):  # else it is ignored, as of what runs in the background
+    before = signal.getsignal(signal.SIGINT)
+    # A shell's background job ignores SIGINT, and goes on ignoring it.
+    is_heeded = before is signal.default_int_handler
+    if is_heeded:
         signal.signal(signal.SIGINT, leave)
     try:
-        from perfdb.cli import main as run  # noqa: PLC0415  loads what takes a while
+        from perfdb.cli import main as run  # noqa: PLC0415  takes half a second to load
 
-        signal.signal(signal.SIGINT, within)
+        signal.signal(signal.SIGINT, before)
         run()
-    except KeyboardInterrupt:  # a second one, as the first was told of
+    except KeyboardInterrupt:  # a second Ctrl-C, while the first one was reported
         os._exit(INTERRUPTED)
     finally:
-        if within is signal.default_int_handler:
+        if is_heeded:
             signal.signal(signal.SIGINT, leave)
 
 
 def leave(_signal: int, _frame: FrameType | None) -> None:
-    """End at once: nothing is at work that would have to be ended."""
+    """End at once: no work has begun, or all is done."""
     os._exit(INTERRUPTED)
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from perfdb import recipe
+from perfdb.compare.coverage import coverage
 from perfdb.recipe import RunSpec
+from perfdb.record import Origin, Result
 from tests import seeds
 from tests.seeds import SeedRow, Value
 from tests.shell import Shell
@@ -75,3 +77,24 @@ def test_coverage_counts_the_published_rows(tmp_path: Path, perfdb: Shell) -> No
     }
     few = perfdb("recipes", "coverage", *url, "--fail-on", "missing", str(RECIPES / "smoke"))
     assert 1 == few.code
+
+
+@pytest.mark.parametrize(
+    ("tokens_per_sec_per_gpu", "is_reproduced"), [(16222.0, True), (8000.0, False)]
+)
+def test_a_row_whose_case_was_measured_counts_as_reproduced_if_it_is_as_fast(
+    tokens_per_sec_per_gpu: float, is_reproduced: bool
+) -> None:
+    """The row of NeMo 25.04: SFT of Llama 3 8B on 8 H100, 16,222 tokens/s/GPU."""
+    [spec] = [one for one in SPECS if one.name == "nemo-llama3-8b-sft/systems=dgx-h100"]
+    fields = ("framework", "model", "system", "task", "precision", "num_gpus",
+              "global_batch_size", "micro_batch_size", "sequence_length")  # fmt: skip
+    of_case = {name: getattr(spec.case, name) for name in fields}
+    row = Result(**of_case, case_key="page", tokens_per_sec_per_gpu=16222.0)
+    run = Result(
+        **of_case, case_key=spec.case.key, origin=Origin.MEASURED, run_id="run",
+        tokens_per_sec_per_gpu=tokens_per_sec_per_gpu,
+    )  # fmt: skip
+    [found] = coverage([row, run], SPECS)
+    assert (spec, {}, is_reproduced) == (found.spec, found.corrections, found.is_reproduced)
+    assert found.verdict is not None

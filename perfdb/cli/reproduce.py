@@ -222,9 +222,8 @@ def _perfdb(arguments: Sequence[str]) -> list[dict[str, Any]]:
 
     What it says of runs on stderr is seen as it is said. Raises RunError where it reports nothing.
     """
-    program = [sys.executable, "-P", "-c", "from perfdb.cli import main; main()"]
+    command = [sys.executable, "-P", "-m", "perfdb", *arguments, "--json"]
     error = subprocess.PIPE if "--dry-run" in arguments else None
-    command = [*program, *arguments, "--json"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=error)
     try:
         printed, said = running.communicate()

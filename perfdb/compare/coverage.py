@@ -40,13 +40,18 @@ def coverage(results: Iterable[Result], specs: Sequence[RunSpec]) -> list[RowCov
     by_work = grouped(specs, lambda spec: (spec.case.framework, spec.case.model))
     found = []
     for row in of_origin.get(Origin.PUBLISHED, ()):
-        candidates = by_work.get((row.framework, row.model), ())
-        matched = ((spec, corrections(row, spec)) for spec in candidates)
-        covers = [(spec, fixed) for spec, fixed in matched if fixed is not None]
-        spec, fixed = min(covers, key=lambda pair: len(pair[1]), default=(None, {}))
+        closest = closest_case(row, by_work.get((row.framework, row.model), ()))
+        spec, fixed = closest or (None, {})
         runs = measured.get(spec.case.key, ()) if spec else ()
-        found.append(RowCoverage(row, spec, fixed or {}, _verdict(row, runs)))
+        found.append(RowCoverage(row, spec, fixed, _verdict(row, runs)))
     return found
+
+
+def closest_case(row: Result, specs: Iterable[RunSpec]) -> tuple[RunSpec, Corrections] | None:
+    """The case that runs a row with the fewest corrections, and these; None if there is none."""
+    every = ((spec, corrections(row, spec)) for spec in specs)
+    covers = [(spec, fixed) for spec, fixed in every if fixed is not None]
+    return min(covers, key=lambda pair: len(pair[1]), default=None)
 
 
 def corrections(row: Result, spec: RunSpec) -> Corrections | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from perfdb.compare.coverage import Corrections, corrections
+from perfdb.compare.coverage import Corrections, closest_case
 from perfdb.compare.match import metric_for
 from perfdb.compare.run_diff import Differences, RunFacts, differences
 from perfdb.compare.sides import Side
@@ -84,12 +84,10 @@ def case_of(
             if key == asked and file.reference.sha256 == record.recipe.sha256:
                 return RecipeCase(file, spec, {})
         return None
-    work = (result.framework, result.model)
-    near = [it for it in points if (it[1].case.framework, it[1].case.model) == work]
-    found = [
-        RecipeCase(*it, fixed) for it in near if (fixed := corrections(result, it[1])) is not None
-    ]
-    return min(found, key=lambda it: len(it.corrections), default=None)
+    if closest := closest_case(result, [spec for _, spec in points]):
+        spec, fixed = closest
+        return RecipeCase(next(file for file, one in points if one is spec), spec, fixed)
+    return None
 
 
 def judged(

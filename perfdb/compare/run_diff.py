@@ -50,9 +50,7 @@ def of_directory(run: RunDir) -> RunFacts:
 
 def of_stored(connection: Connection, run_id: str) -> RunFacts:
     """The facts of a run in the store. Raises InputError where it has none of this id."""
-    question = runs.all_runs()
-    stored = question.where(question.selected_columns.run_id == run_id)
-    row = connection.execute(stored).mappings().first()
+    row = connection.execute(runs.of_id(run_id)).mappings().first()
     if row is None:
         remedy = "name a run directory, or a run id as `perfdb export results` has them"
         raise InputError(Diagnostic("run", f"no run {run_id!r} in the store", remedy=remedy))
@@ -62,9 +60,7 @@ def of_stored(connection: Connection, run_id: str) -> RunFacts:
     ]
     if record := record_of(connection, run_id):
         return of_record(record, steps)
-    question = results.current()
-    of_log = question.where(question.selected_columns.run_id == run_id)
-    asked = configuration(results.read(connection, of_log)[0])
+    asked = configuration(results.read(connection, results.of_run(run_id))[0])
     software = {"release": row["release"], **row["environment"]}
     return _facts(asked, software, row["warmup_steps"], steps)
 

@@ -144,6 +144,11 @@ def of_words(words: Iterable[str]) -> Rows:
     return current().where(or_(*wanted))
 
 
+def of_run(run_id: str) -> Rows:
+    """The current results of a run, by its run id."""
+    return current().where(runs.c.run_id == run_id)
+
+
 def referred_to(word: str) -> Rows:
     """The current results of this id, or whose run id or case key begins with a word."""
     wanted: list[ColumnElement[bool]] = []

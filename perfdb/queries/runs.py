@@ -73,6 +73,11 @@ def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int, str |
     )
 
 
+def of_id(run_id: str) -> Rows:
+    """The run that counts of this run id, as `all_runs` has it."""
+    return all_runs().where(runs.c.run_id == run_id)
+
+
 def steps_of(run_id: str) -> Rows:
     """The steps of a run, by its run id, in order."""
     statement = select(steps).join(runs, steps.c.run_id == runs.c.id)
