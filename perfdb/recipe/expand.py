@@ -3,12 +3,13 @@
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from perfdb import metrics
 from perfdb.errors import Diagnostic
 from perfdb.recipe.model import CaseSettings, Recipe
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import Case, Scalar
 from perfdb.yamlfile import Document, Place
 
@@ -45,6 +46,7 @@ class RunSpec:
     """What the published row of the case prints where it is wrong, by field."""
     framework_config: str | None = None
     """The framework's own configuration, where the recipe carries one."""
+    slurm: SlurmSettings = field(default_factory=SlurmSettings)
 
 
 Override = tuple[Mapping[str, object], Mapping[str, Place]]
@@ -154,6 +156,7 @@ def point(draft: Draft, system: str) -> RunSpec:
         container=settings.container,
         published=settings.published,
         framework_config=settings.framework_config,
+        slurm=settings.slurm,
     )
 
 

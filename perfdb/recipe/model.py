@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, Field, PositiveFloat
 
 from perfdb import catalog
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import MOST, Count, Frozen, Scalar, Task
 from perfdb.text import MOST_CHARACTERS, plain_text
 
@@ -116,6 +117,9 @@ class CaseSettings(Frozen):
     seed: FromZero = Field(1234, description="Seed of weights and data.")
     timeout_s: Seconds = Field(3600, description="Seconds after which a run is stopped.")
     container: Text | None = Field(None, description="Container image the run needs.")
+    slurm: SlurmSettings = Field(
+        SlurmSettings(), description="Settings of the cluster that are others for these cases."
+    )
     published: Mapping[str, Scalar] = Field(
         default_factory=dict,
         description="What the published row of this case prints where it is wrong, by field.",

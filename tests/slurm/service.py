@@ -165,6 +165,7 @@ def _configure(folder: Path, min_job_age_s: int) -> None:
 
 if __name__ == "__main__":
     with started(Path(sys.argv[1])) as made:
-        print(f"export SLURM_CONF={made.folder}/slurm.conf", flush=True)
+        sys.stdout.write(f"export SLURM_CONF={made.folder}/slurm.conf\n")
+        sys.stdout.flush()
         with suppress(KeyboardInterrupt):
             signal.pause()
