@@ -59,6 +59,8 @@ class WorkerOptions:
     account_for_embedding_in_pipeline_split: bool = False
     """The embedding counts as a layer of the first stage, as the loss may of the last."""
     account_for_loss_in_pipeline_split: bool = False
+    proxy_of: str | None = None
+    """The case that it stands for, by its key; it changes nothing here."""
 
 
 @dataclass(frozen=True)
