@@ -83,7 +83,7 @@ def _needed(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> Memory
     sharded = -(-dense // dense_copies) - (-stage.expert_parameters // expert_copies)
     held = sharded if case.fsdp_enabled else stage.parameters
     updated = sharded if config.options.distributed_optimizer else held
-    weight, gradient, optimizer = STATE_BYTES[config.precision]
+    weight, gradient, optimizer = STATE_BYTES["fp32" if config.precision == "fp32" else "bf16"]
     is_trained = case.task != "lora"
     return Memory(
         weights=weight * held,
@@ -95,7 +95,7 @@ def _needed(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> Memory
 
 def _activations(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> int:
     """Bytes kept for the backward pass when most micro-batches are in flight; an estimate."""
-    element_bytes = STATE_BYTES[config.precision][0]
+    element_bytes = STATE_BYTES["fp32" if config.precision == "fp32" else "bf16"][0]
     tokens = config.micro_batch_size * config.sequence_length / config.context_parallel
     layers = stage.num_layers / (config.virtual_pipeline or 1) * _in_flight(case, config, rank)
     elements = _layer_elements(config)
