@@ -28,7 +28,7 @@ from runner.memory import Memory, fullest, stages
 USABLE: Final = 0.85
 """The share of a GPU's memory to fill by the estimate, without CUDA's own, NCCL's and gaps."""
 CPU_PROCESSES, CPU_TOKENS, CPU_WARMUP, CPU_STEPS = 4, 64, 5, 20
-"""Processes, or one for each core; tokens and steps of recipes/smoke: a cut runs in seconds."""
+"""Processes, tokens and steps, as of recipes/smoke: a cut runs in seconds."""
 _SIZES: Final = (
     "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",
     "virtual_pipeline",
@@ -57,14 +57,14 @@ class Proxy:
     changes: tuple[str, ...]
 
 
-def hardware(given: str | None, machine: Machine, cores: int) -> Hardware:
+def hardware(given: str | None, machine: Machine) -> Hardware:
     """What SYSTEM or SYSTEM:GPUS means; None: the machine. Raises InputError and CatalogError."""
     if given is None:
         if machine.system is None:
             remedy = "say which one it is like with --fit-to"
             raise InputError(Diagnostic("--fit", machine.reason, remedy=remedy))
         memory = machine.gpu_memory_bytes or gpu_memory_bytes(machine.system)
-        return Hardware(machine.system, machine.gpu_count or max(cores, CPU_PROCESSES), memory)
+        return Hardware(machine.system, machine.gpu_count or CPU_PROCESSES, memory)
     name, _, number = given.partition(":")
     system = catalog.system(name)
     if number and not (number.isdecimal() and 0 < int(number) < 10**6):

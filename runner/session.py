@@ -88,16 +88,13 @@ def run_session(request: Request, tools: Tools) -> int:
     files = recipe.load(request.paths, request.max_cases)
     with _writing(request.output):
         before = history.read(request.output)
-    cores = len(devices.cores())
     target = ExecutionTarget(
         output=request.output,
         machine=tools.machine,
         launcher=tools.launchers[request.launcher],
         backends=tools.backends,
-        cores=cores,
-        fit=fit.hardware(request.fit_to, tools.machine, cores)
-        if request.fit or request.fit_to
-        else None,
+        cores=len(devices.cores()),
+        fit=fit.hardware(request.fit_to, tools.machine) if request.fit_to or request.fit else None,
         container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
     )
     planned = _plan(files, request, target, before)

@@ -79,14 +79,20 @@ def _lacks_engine(case: Case) -> str | None:
         return None
     if not catalog.has_gpus(case.system):
         return f"{what} needs a GPU: Transformer Engine, which computes it, runs on no CPU"
-    try:
-        found = metadata.version("transformer-engine")
-    except metadata.PackageNotFoundError:
+    if (found := transformer_engine()) is None:
         return f"{what} needs Transformer Engine, which is not installed here"
     numbers = tuple(int(number) for number in re.findall(r"\d+", found)[:2])
     if least and numbers < least:
         return f"{what} needs Transformer Engine {least[0]}.{least[1]}, and {found} is here"
     return None
+
+
+def transformer_engine() -> str | None:
+    """The version of the Transformer Engine here; None if there is none."""
+    try:
+        return metadata.version("transformer-engine")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def files(point: RunSpec, run: RunDir) -> dict[str, str]:

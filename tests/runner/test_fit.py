@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
+from benchmarks import gpu_check
 from perfdb import catalog, hardware, recipe
 from perfdb.compare.releases import known_releases, results_of
 from perfdb.db.session import reading
@@ -15,6 +16,7 @@ from runner import session
 from runner.backends import megatron_core
 from runner.deep_check import gpu_memory_bytes
 from runner.fit import USABLE, Hardware, Proxy, needed, proxy
+from runner.megatron.config import parse_config
 from tests.runner.quick_launcher import BACKENDS, QuickLauncher
 from tests.shell import Shell
 
@@ -133,3 +135,21 @@ def test_a_proxy_is_stored_and_is_in_no_table_of_releases(perfdb: Shell, store: 
     assert ["Llama 3 70B (proxy: 10 of 80 layers, narrower)"] == [it.model_title for it in proxies]
     assert [it.num_steps for it in proxies] == [20]
     assert {"gpt-tiny"} == {it.model for it in printed} == {it.model for it in compared}
+
+
+def test_the_check_of_a_gpu_trains_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    """As many layers as samples of 8,192 tokens leave room for; FP8 where the GPU has it."""
+    assert 0 == gpu_check.main(["out", "--dry-run", "--system", "dgx-h100"])
+    trainings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    most = cut("llama3-8b/precision=bf16/dgx-h100", "dgx-h100", 1).spec.case
+    layers = catalog.model(most.model).num_layers
+    assert {layers} == {it["worker"]["model"]["num_layers"] for it in trainings}
+    asked = [(it["precision"], it["sequence_length"]) for it in trainings if not it["options"]]
+    assert [("bf16", 4096), ("bf16", 8192), ("fp8_cs", 4096), ("fp8_cs", 8192)] == asked
+    for one in trainings:
+        tokens = one["worker"]["global_batch_size"] * one["worker"]["sequence_length"]
+        assert (32768, one["sequence_length"]) == (
+            tokens,
+            parse_config(one["worker"]).sequence_length,
+        )
+    assert 2 == gpu_check.main(["out", "--system", "dgx-x100"])
