@@ -29,6 +29,7 @@ def timed(command: list[str], folder: Path) -> tuple[float, float]:
     """Seconds of the clock and of the processor that a command and its children take."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
+    environment |= {"TMPDIR": str(folder)}  # its own locks: to wait for another run is no overhead
     subprocess.run(
         command, check=True, capture_output=True, cwd=folder, env=environment | local.imports()
     )

@@ -190,7 +190,7 @@ def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
         "case": made and made.spec.name,
         "configuration": original.facts and original.facts.configuration,
         "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
-        "container": it.container or (made and made.spec.container),
+        "container": (made and not record and made.spec.container) or it.container,
         "container_digest": record and record.release.container_digest,
         "versions": original.facts and original.facts.versions,
         "environment": original.facts and original.facts.environment,
@@ -207,6 +207,8 @@ def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
         document["command"] = shlex.join(case["command"]) or None
         document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
+        if not case["command"]:  # perfdb does not start this framework, on whatever machine
+            document["run_again"] = None
     return document
 
 
