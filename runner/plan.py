@@ -12,6 +12,7 @@ from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import MOST, Release
 from runner.backends import NO_BACKEND, Backend
+from runner.fit import Hardware, Proxy, fitted
 from runner.history import History, Measurement, measurement
 from runner.launchers import Launcher
 
@@ -36,6 +37,8 @@ class ExecutionTarget:
     """The nodes that runs are submitted to; None: they are started on this machine."""
     max_jobs: int = 500
     """The most jobs that are submitted at once."""
+    fit: Hardware | None = None
+    """What cases are cut to that do not fit; None: they are skipped."""
     container: str | None = None
     """The image that the runner is in, from PERFDB_CONTAINER: a process cannot find out itself."""
 
@@ -58,6 +61,8 @@ class Planned:
     repeat: int = 1
     action: PlanAction = PlanAction.RUN
     reason: str = ""
+    changes: tuple[str, ...] = ()
+    """Of a proxy: what was cut, in words."""
 
     @property
     def measurement(self) -> Measurement:
@@ -73,13 +78,15 @@ def plan(
     taken = before.running if target.cluster else before.running | before.submitted.keys()
     planned = []
     for file in files:
-        for point in file.points:
-            if not fnmatchcase(point.name, only):
+        for spec in file.points:
+            if not fnmatchcase(spec.name, only):
                 continue
+            cut = fitted(spec, target.fit) if target.fit else None
+            point, changes = (cut.spec, cut.changes) if isinstance(cut, Proxy) else (spec, ())
             version = versions.get(point.case.framework)
             release = _release(point, target, version)
             key = measurement(point, release)
-            reason = obstacle(point, target, version)
+            reason = cut if isinstance(cut, str) else obstacle(point, target, version)
             if not reason and key in taken:
                 reason = AT_WORK
             for number in range(1, repeat + 1):
@@ -88,7 +95,7 @@ def plan(
                     action, why = PlanAction.SKIP, reason
                 elif len(before.finished.get(key, ())) >= number:
                     action, why = PlanAction.DONE, FINISHED
-                planned.append(Planned(file, point, release, number, action, why))
+                planned.append(Planned(file, point, release, number, action, why, changes))
     return planned
 
 
