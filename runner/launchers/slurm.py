@@ -50,6 +50,19 @@ def variables(command: Command) -> dict[str, str]:
     return {**threads, **command.variables, **({} if command.is_script else imports())}
 
 
+def exported(command: Command, settings: SlurmSettings) -> dict[str, str]:
+    """What a script exports: what the site sets goes before defaults, not before the command's."""
+    own = {} if command.is_script else imports()
+    return {**variables(command), **settings.environment, **command.variables, **own}
+
+
+def reaching(command: Command, settings: SlurmSettings) -> dict[str, str]:
+    """The variables of each process: also those of the shell that jobs get."""
+    names = settings.pass_environment or tuple(os.environ)
+    shell = {name: os.environ[name] for name in names if name in os.environ}
+    return {**shell, **exported(command, settings)}
+
+
 def start(command: Command, run: RunDir) -> SlurmProcess:
     """Submit the script that is in a run directory. Raises RunError."""
     del command
@@ -68,7 +81,7 @@ def script(
     settings = site.changed(point.slurm)
     image = point.container or settings.container_image
     per_node = min(point.case.num_gpus, settings.gpus_per_node or point.case.num_gpus)
-    exports = {**settings.environment, **variables(command)}
+    exports = exported(command, settings)
     asks = settings.request_gpus and catalog.has_gpus(point.case.system)
     try:
         import jinja2  # noqa: PLC0415  only who submits jobs needs it

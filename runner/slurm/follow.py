@@ -4,7 +4,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -119,6 +119,7 @@ class Follower:
         self.slurm = Slurm()
         self.jobs: list[Submitted] = []
         self._asked_at = float("-inf")
+        self._answered_at = float("-inf")
         self._looked_at_ns = 0
 
     def add(self, planned: Planned, before: history.History) -> str:
@@ -128,9 +129,12 @@ class Follower:
         """
         mine = {one.run.path for one in self.jobs}
         for run in before.submitted.get(planned.measurement, ()):
-            if run.path not in mine and not run.in_progress():
-                self._take(planned, run)
-                return ""
+            if run.path in mine or run.read_record().outcome is not None:
+                continue
+            if run.in_progress():
+                return AT_WORK
+            self._take(planned, run)
+            return ""
         with history.locked(self.target.output, planned.measurement) as is_mine:
             if not is_mine or self._is_elsewhere(planned):
                 return AT_WORK
@@ -173,10 +177,12 @@ class Follower:
         """Write all of a run: its intent last, from which on it counts as submitted."""
         assert self.target.cluster is not None, "checked before"
         record, command = prepare(run, planned, self.target)
+        settings = self.target.cluster.changed(planned.point.slurm)
+        variables = environment.relevant(slurm.reaching(command, settings))
+        known = record.environment.model_copy(update={"variables": variables})
         in_image = bool(record.release.container)
-        record = record.model_copy(
-            update={"environment": environment.before_nodes(record.environment, in_image=in_image)}
-        )
+        known = environment.before_nodes(known, in_image=in_image)
+        record = record.model_copy(update={"environment": known})
         run.write_record(record)
         intent = intent_of(planned, self.target.cluster)
         text = slurm.script(planned.point, self.target.cluster, command, run, intent)
@@ -208,6 +214,7 @@ class Follower:
         if now - self._asked_at >= self.poll_s:
             self._asked_at = now
             known = self.slurm.jobs([one.intent.name for one in self.jobs])
+            self._answered_at = now if known is not None else self._answered_at
         for one in list(self.jobs):
             if known is not None:
                 self._learn(one, known, now)
@@ -246,10 +253,12 @@ class Follower:
         if one.job and one.job.state == "RUNNING":
             one.steps = one.source.read()
             if not one.hangs and (reason := one.watchdog.hung(one.steps, now)):
-                one.hangs = reason
-                cancel([one.job.job_id])
-        without_s = now - one.without_since if one.without_since is not None else 0
-        if one.intent.job_id is None:
+                with suppress(LaterError):
+                    cancel([one.job.job_id])
+                    one.hangs = reason
+        # Time in which Slurm does not answer says nothing of a job.
+        without_s = max(0, self._answered_at - (one.without_since or now))
+        if one.intent.job_id is None or (one.job and one.job.state == "PENDING"):
             return
         found = ending(one.intent, end_of(one.run), one.job, without_s)
         if found is None:

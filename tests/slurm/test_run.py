@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +125,9 @@ def test_a_case_runs_on_two_nodes_and_no_secret_is_kept(submit: Run) -> None:
     assert [f"node {node} of 2, WARN, 1, token ***\n" for node in (0, 1)] == consoles
     assert "n[1-2]" == json.loads(run.job_end.read_text())["nodes"]
     assert record.environment.memory_bytes
+    assert {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "1"}.items() <= dict(
+        record.environment.variables
+    ).items()
     kept = [file for file in Path("runs").rglob("*") if file.is_file()]
     assert not [file for file in kept if SECRET in file.read_text(errors="replace")]
     assert SECRET not in done.stdout + done.stderr
@@ -280,6 +282,8 @@ def test_a_controller_that_is_down_loses_nothing(
 def test_without_slurm_it_says_where_to_run_it(
     submit: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(Path(shutil.which("true") or "/bin/true").parent / "nothing"))
-    done = submit(recipe("one"))
+    path = recipe("one")
+    with monkeypatch.context() as bare:
+        bare.setenv("PATH", "/nowhere")
+        done = submit(path)
     assert (2, True) == (done.code, "--launcher: no sbatch here; run it on a login" in done.stderr)
