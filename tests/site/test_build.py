@@ -215,6 +215,7 @@ def written(site: Site) -> dict[str, int]:
     return {str(page.relative_to(site.html)): page.stat().st_mtime_ns for page in pages}
 
 
+@pytest.mark.timeout(900)  # four builds
 def test_the_same_store_makes_the_same_bytes_and_another_only_what_is_another(
     site: Site, tmp_path: Path
 ) -> None:
