@@ -38,6 +38,11 @@ class PageTable:
         """Whether it holds results: a figure, and what was run."""
         return columns.are_results(self.columns)
 
+    @property
+    def are_configurations(self) -> bool:
+        """Whether it states how GPUs are used, and no figure."""
+        return columns.are_configurations(self.columns)
+
     def texts(self, row: Row) -> dict[str, str]:
         """The texts of a row by field, in the fields' units, without references to footnotes."""
         return {
