@@ -9,10 +9,11 @@ from perfdb import recipe
 from runner.backends import megatron_core
 from runner.megatron.config import parse_config
 from runner.memory import stages
+from tests.runner.megatron_worker import needs_megatron
 from tests.seeds import ROOT
 from tests.shell import Shell
 
-pytest.importorskip("megatron.core")
+pytestmark = needs_megatron  # by name: an import would cost each process that collects seconds
 
 NEMO = ROOT / "recipes" / "nemo"
 TOO_LARGE = """
