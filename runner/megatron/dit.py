@@ -76,7 +76,7 @@ class VideoData:
         return (1 - time) * clean + time * noise, time, text, noise - clean
 
 
-class Block(MegatronModule):  # type: ignore[misc]  # Megatron-Core has no types
+class DiffusionBlock(MegatronModule):  # type: ignore[misc]  # Megatron-Core has no types
     """Self-attention, cross-attention to the prompt, and an MLP, modulated by the time (adaLN)."""
 
     def __init__(self, config: TransformerConfig, number: int) -> None:
@@ -125,7 +125,7 @@ class DiffusionTransformer(MegatronModule):  # type: ignore[misc]  # as above
         self.rotary = RotaryEmbedding(
             config.kv_channels, 1.0, use_cpu_initialization=config.use_cpu_initialization
         )
-        self.blocks = nn.ModuleList(Block(config, n + 1) for n in range(config.num_layers))
+        self.blocks = nn.ModuleList(DiffusionBlock(config, n + 1) for n in range(config.num_layers))
         self.modulation = nn.Parameter(torch.zeros(2 * width))
         self.head = nn.Linear(width, video["patch_elements"])
 
