@@ -15,6 +15,7 @@ from runner.backends.base import Command
 
 NAME = "megatron-core"
 FAMILIES = ("gpt", "moe")
+DIFFUSION = "dit"
 PRECISIONS = ("fp32", "bf16")
 TRANSFORMER_ENGINE = {
     "fp8_ds": (1, 0), "fp8_mx": (2, 1), "fp8_cs": (2, 2), "fp8_sc": (2, 3), "nvfp4": (2, 7),
@@ -53,9 +54,15 @@ def unsupported(point: RunSpec) -> str | None:
     """This worker pre-trains GPT and MoE models in BF16 or FP32."""
     case = point.case
     family = catalog.model(case.model).family
+    layout = (case.tensor_parallel, case.pipeline_parallel, case.context_parallel)
     checks = (
-        (family not in FAMILIES,
-         f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"),
+        (family not in (*FAMILIES, DIFFUSION),
+         f"the worker builds {', '.join(FAMILIES)} and {DIFFUSION} models, and {case.model} is "
+         f"{family}"),
+        (family == DIFFUSION and {*layout} - {1, None},
+         f"the worker trains {DIFFUSION} models with data parallelism alone"),
+        (family == DIFFUSION and case.precision not in PRECISIONS,
+         f"the worker trains {DIFFUSION} models in {' and '.join(PRECISIONS)}"),
         (reason := _lacks_engine(case), reason),
         (case.task != "pretrain", f"the worker pre-trains; {case.task} is not built"),
         (case.fsdp_size, "the worker has no FSDP"),
@@ -102,10 +109,11 @@ def files(point: RunSpec, run: RunDir) -> dict[str, str]:
 
 def settings(point: RunSpec) -> dict[str, object]:
     """The worker's configuration."""
-    case = point.case
+    case, model = point.case, catalog.model(point.case.model)
+    own = ("video_diffusion",) if model.family == DIFFUSION else ()
     return {
         "schema_version": 1,
-        "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
+        "model": model.model_dump(include={*SHAPE_FIELDS, *own}),
         **case.model_dump(include=set(LAYOUT_FIELDS)),
         "warmup_steps": point.warmup_steps,
         "measured_steps": point.measured_steps,

@@ -40,6 +40,8 @@ class ModelShape:
     moe_top_k: int | None
     moe_ffn_hidden_size: int | None
     moe_shared_expert_ffn_hidden_size: int | None
+    video_diffusion: Mapping[str, int] | None = None
+    """Of a diffusion transformer, whose tokens are patches: `perfdb.catalog.entries`."""
 
 
 @dataclass(frozen=True)

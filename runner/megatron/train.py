@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
 from runner.megatron.config import WorkerConfig, read_config
 from runner.megatron.data import MicroBatch, MockData, Shard
+from runner.megatron.dit import VideoBatch, VideoData
 from runner.megatron.model import Training, build, start_groups
 from runner.megatron.steps import Clock, WorkerStep, megatron_line, reduced
 from runner.worker import (
@@ -46,6 +47,7 @@ from runner.worker import (
     write_summary,
 )
 
+Batch = MicroBatch | VideoBatch
 LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
@@ -61,7 +63,7 @@ def main() -> None:
     device, shim_hits = start_device(arguments.device)
     start_processes(config, device)
     training = build(config, device)
-    data = MockData(
+    data = (VideoData if config.model.video_diffusion else MockData)(
         config,
         Shard(
             parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
@@ -126,7 +128,7 @@ def start_processes(config: WorkerConfig, device: torch.device) -> None:
 
 
 def timed_step(
-    number: int, batches: list[MicroBatch], training: Training, config: WorkerConfig
+    number: int, batches: Sequence[Batch], training: Training, config: WorkerConfig
 ) -> WorkerStep:
     """Train one step, timing it on every rank; agree on the figures outside the timed region."""
     device = training.device
@@ -153,7 +155,7 @@ def timed_step(
 
 
 def train_step(
-    batches: list[MicroBatch], training: Training, config: WorkerConfig
+    batches: Sequence[Batch], training: Training, config: WorkerConfig
 ) -> tuple[list[Tensor], float | None, bool]:
     """Forward and backward of all micro-batches, then one optimizer step.
 
@@ -176,12 +178,11 @@ def train_step(
     return [entry["lm loss"] for entry in reported], grad_norm, updated
 
 
-def forward_step(batches: Iterator[MicroBatch], chunk: nn.Module) -> tuple[Tensor, LossFunction]:
+def forward_step(batches: Iterator[Batch], chunk: nn.Module) -> tuple[Tensor, LossFunction]:
     """One micro-batch through one chunk, in the form that Megatron-Core's schedules call."""
     batch = next(batches)
-    # No mask: every attention used here is causal by itself.
-    output = chunk(batch.tokens, batch.position_ids, None, labels=batch.labels)
-    whole = batch.tokens.numel() * parallel_state.get_context_parallel_world_size()
+    output = chunk(*batch.inputs, labels=batch.labels)
+    whole = batch.num_tokens * parallel_state.get_context_parallel_world_size()
     return output, partial(mean_loss, num_tokens=whole)
 
 
