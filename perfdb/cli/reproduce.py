@@ -59,7 +59,9 @@ class Provenance:
         if self.made is None:
             what = f"no recipe has the case of {report.workload(self.side.shown)}"
             raise InputError(Diagnostic("reproduce", what, remedy="name others with --recipes"))
-        return ["run", str(self.made.file.path), "--only", glob.escape(self.made.spec.name)]
+        is_proxy = self.record is not None and self.record.case.proxy_of
+        only = ["--only", glob.escape(self.made.spec.name)]
+        return ["run", str(self.made.file.path), *only, *(["--fit"] if is_proxy else [])]
 
 
 @click.command()

@@ -104,7 +104,9 @@ def case_of(
         asked = record.case.key, record.warmup_steps, record.measured_steps, record.seed
         for file, spec in points:
             key = spec.case.key, spec.warmup_steps, spec.measured_steps, spec.seed
-            if key == asked and file.reference.sha256 == record.recipe.sha256:
+            of = record.case.proxy_of
+            is_meant = key == asked or bool(of and spec.case.key.startswith(of))
+            if is_meant and file.reference.sha256 == record.recipe.sha256:
                 return RecipeCase(file, spec, {})
         return None
     if closest := closest_case(result, [spec for _, spec in points]):
