@@ -44,12 +44,14 @@ class Provenance:
     """The results that are meant, of one case and release, and how they were made.
 
     `record`: of the run that is shown; `made`: the case of a recipe. None: not known.
+    `is_kept`: the recipe is the run's own copy, which the store has and no file of the user's.
     """
 
     side: Side
     facts: RunFacts | None
     record: RunRecord | None
     made: RecipeCase | None
+    is_kept: bool
 
     @property
     def command(self) -> list[str]:
@@ -162,6 +164,7 @@ def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -
     record = run_diff.record_of(connection, shown.run_id) if shown.run_id else None
     is_there = recipes.exists() or recipes != DEFAULT
     made = case_of(shown, record, recipe.load([recipes])) if is_there else None
+    is_kept = made is None
     if (
         record
         and not made
@@ -176,19 +179,21 @@ def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -
         facts = run_diff.of_stored(connection, shown.run_id)
     elif made:
         facts = run_diff.of_spec(made.spec, shown)
-    return Provenance(side, facts, record, made)
+    return Provenance(side, facts, record, made, is_kept)
 
 
 def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
     """What belongs to the number. None: not known, or none there."""
     it, made, record = original.side.shown, original.made, original.record
+    path = made and str(record.recipe.path if record and original.is_kept else made.file.path)
+    again = ["reproduce", str(it.result_id), "--run"] if original.is_kept else None
     document = {
         "result": it.result_id,
         "work": _line(it).partition(": ")[2],
         "case_key": it.case_key,
         "run_id": it.run_id,
         "figures": {name: figure for name in METRICS if (figure := it.figure(name)) is not None},
-        "recipe": made and str(made.file.path),
+        "recipe": path,
         "case": made and made.spec.name,
         "configuration": original.facts and original.facts.configuration,
         "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
@@ -200,7 +205,7 @@ def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
                    "url": it.source_url},
         "files": {row.name: row.sha256 for row in connection.execute(runs.files_of(it.run_id))}
         if it.run_id else {},
-        "run_again": made and shlex.join(["perfdb", *original.command]),
+        "run_again": made and shlex.join(["perfdb", *(again or original.command)]),
         "command": record and shlex.join(record.command),
         "not_here": None,
     }  # fmt: skip

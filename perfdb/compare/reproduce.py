@@ -4,15 +4,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from math import log
 from typing import Final
 
-from perfdb.audit.interval import half_unit
 from perfdb.compare.coverage import Corrections, closest_case
 from perfdb.compare.match import metric_for
 from perfdb.compare.run_diff import Differences, RunFacts, differences
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import TOO_NOISY, Verdict, judge, spread, student_t_95
+from perfdb.compare.verdict import Verdict, judge_again
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import Result
 from perfdb.run_record import RunRecord
@@ -23,10 +21,6 @@ SAME_LOSS_FP32: Final = 1e-5
 """By how much losses of equal runs may differ: another order of sums gives 1e-6 in float32."""
 SAME_LOSS: Final = 2**-8
 """The same in other precisions: a rounding step of bfloat16, the coarsest of the activations."""
-SAME_PUBLISHED: Final = 0.01
-"""By how much a run may differ from a page, which says nothing of its noise: twice the deviation
-between runs of one case."""
-
 _SPEED_ASIDE: Final = re.compile(
     r"hostname|os|memory_bytes|gpu_count|release|perfdb_version|git_commit|git_dirty"
     r"|variables\.(SLURM_\w+|\w+_(VISIBLE_DEVICES|DIR|HOME|PATH|ADDR|PORT))"
@@ -146,20 +140,10 @@ def judged(
 
 
 def _speed(a: Side, b: Side, metric: str) -> Check:
-    """The check of a metric, by the rule of comparisons; of a published one, within its digits."""
-    found = judge(a, b, metric)
+    found = judge_again(a, b, metric)
     answer = _ANSWERS.get(found.verdict, Answer.UNKNOWN)
     reason = f"{found.verdict}: {found.reason}" if found.reason else found.verdict.value
-    figure, noise = a.median(metric), spread(b, metric)
-    is_open = found.verdict is Verdict.UNKNOWN and not found.is_no_measure
-    if is_open and a.origin != b.origin and found.ratio and figure and noise:
-        rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
-        apart, allowed = abs(log(found.ratio)), max(rounding, SAME_PUBLISHED)
-        either_way = student_t_95(noise.freedom) * noise.relative
-        if either_way <= TOO_NOISY and not allowed < apart <= allowed + either_way:
-            answer = Answer.AGREES if apart <= allowed else Answer.DIFFERS
-        reason = f"{apart:.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return Check(metric, figure, b.median(metric), answer, reason)
+    return Check(metric, a.median(metric), b.median(metric), answer, reason)
 
 
 def _loss(had: RunFacts, has: RunFacts, *, is_same: bool) -> Check | None:
