@@ -1,7 +1,9 @@
 """What belongs to a number, so that it can be had again, and whether a run has it again. Pure."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import glob
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -10,6 +12,7 @@ from perfdb.compare.match import metric_for
 from perfdb.compare.run_diff import Differences, RunFacts, differences
 from perfdb.compare.sides import Side
 from perfdb.compare.verdict import Verdict, judge
+from perfdb.metrics import METRICS
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import Result
 from perfdb.run_record import RunRecord
@@ -70,6 +73,51 @@ class RecipeCase:
     file: RecipeFile
     spec: RunSpec
     corrections: Corrections
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """A result, and how it was made. None: not known.
+
+    `record`: of the run that is shown; `made`: the case of a recipe; `files`: the SHA-256 of the
+    files of the run, by name.
+    """
+
+    shown: Result
+    facts: RunFacts | None = None
+    record: RunRecord | None = None
+    made: RecipeCase | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> list[str] | None:
+        """What comes after `perfdb` to run it again. None where no recipe has it."""
+        if self.made is None:
+            return None
+        return ["run", str(self.made.file.path), "--only", glob.escape(self.made.spec.name)]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What belongs to the number, as text, numbers, lists and mappings. None: not known."""
+        it, facts, record, made = self.shown, self.facts, self.record, self.made
+        return {
+            "figures": {
+                name: figure for name in METRICS if (figure := it.figure(name)) is not None
+            },
+            "recipe": made and str(made.file.path),
+            "case": made and made.spec.name,
+            "configuration": facts and facts.configuration,
+            "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
+            "container": it.container or (made and made.spec.container),
+            "container_digest": record and record.release.container_digest,
+            "versions": facts and facts.versions,
+            "environment": facts and facts.environment,
+            "source": {"path": it.source, "line": it.source_line, "sha256": it.source_sha256,
+                       "url": it.source_url},
+            "files": self.files,
+            "run_again": self.command and shlex.join(["perfdb", *self.command]),
+            "command": record and shlex.join(record.command),
+        }  # fmt: skip
 
 
 def case_of(
