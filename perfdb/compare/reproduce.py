@@ -108,7 +108,8 @@ class Provenance:
             "case": made and made.spec.name,
             "configuration": facts and facts.configuration,
             "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
-            "container": it.container or (made and made.spec.container),
+            # a page prints the name of a release, of which the recipe has the image
+            "container": (made and not record and made.spec.container) or it.container,
             "container_digest": record and record.release.container_digest,
             "versions": facts and facts.versions,
             "environment": facts and facts.environment,

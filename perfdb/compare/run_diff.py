@@ -1,5 +1,6 @@
 """What a run was asked to do, on what, with which software, and how it went; where two differ."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -7,6 +8,7 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
+from perfdb import units
 from perfdb.db import sources
 from perfdb.errors import Diagnostic, InputError
 from perfdb.fields import CONFIGURATION, WORKLOAD
@@ -163,8 +165,14 @@ def differences(a: RunFacts, b: RunFacts) -> Differences:
     return found
 
 
-def rows(apart: Differences) -> Iterator[tuple[str, object, object]]:
+def rows(apart: Differences) -> Iterator[tuple[str, str, str]]:
     """What a table prints of differences: the field with its group, and both values."""
     for group, fields in apart.items():
         for name, (a, b) in fields.items():
-            yield f"{group}: {name}", a, b
+            yield f"{group}: {name}", _text(a), _text(b)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return units.significant(value, 5)
+    return units.text(json.dumps(value) if isinstance(value, bool) else value)

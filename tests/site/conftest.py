@@ -124,8 +124,10 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> URL:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory, full_store: URL) -> Site:
-    """The site of the full store, built."""
-    return site_of(tmp_path_factory.mktemp("site"), full_store).built()
+    """The site of the full store with the recipes of DFM, built."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "recipes").symlink_to(ROOT / "recipes" / "dfm")
+    return site_of(folder, full_store).built()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -16,6 +16,7 @@ PAGES = (
     "changes/index.html", "changes/megatron-core.html", "recipes/index.html",
     "recipes/llama3-8b.html", "reference/data.html", "performance/megatron-core/0.16.0.html",
     "performance/dfm/main.html", "performance/nemo/25.04.html", "performance/audit.html",
+    "performance/coverage.html", "recipes/dfm-wan2.1-14b-pretrain-automodel.html",
     "performance/audit/megatron-core/0.16.0.html", "performance/changelog.html",
     "scaling/dfm/main/dgx-h100.html",
     f"{of_source(hashlib.sha256(DFM.read_bytes()).hexdigest())}.html", "runs/index.html", RANKED,
@@ -26,6 +27,8 @@ PAGES = (
 
 AT_ONCE = "* { transition: none !important; animation: none !important; }"
 """Colors that are on their way from one theme to the other are those of neither."""
+
+OPENED = "document.querySelectorAll('.perf-drawer').forEach(it => { it.open = true })"
 
 COVERED = """[...document.querySelectorAll(".perf-wrap")]
     .filter(box => box.querySelector("th").offsetWidth > 0.6 * box.clientWidth)
@@ -72,6 +75,7 @@ def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
     wide, covered = [], []
     for name in PAGES:
         page.goto(address + name)
+        page.evaluate(OPENED)
         if page.evaluate("document.documentElement.scrollWidth") > 390:
             wide.append(name)
         covered += [f"{name}: {label}" for label in page.evaluate(COVERED)]
@@ -90,6 +94,12 @@ def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address:
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/*#figures")
     assert value in page.locator("section#figures table.perf").inner_text()
+    drawer = page.locator("details.perf-drawer")
+    assert not drawer.locator("pre").first.is_visible()
+    drawer.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert drawer.locator("pre").first.inner_text().startswith("perfdb reproduce dgx-h100-")
+    assert drawer.locator("button.copybtn").count() == drawer.locator("pre").count()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
@@ -104,6 +114,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(
         page.goto(address + name)
         page.wait_for_selector(f"html[data-theme={theme}]", state="attached")
         page.add_style_tag(content=AT_ONCE)
+        page.evaluate(OPENED)
         faults += [(name, *fault) for fault in grave_faults(page)]
     context.close()
     assert [] == faults

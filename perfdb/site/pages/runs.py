@@ -174,17 +174,8 @@ def _changed(page: RunData, since: Since) -> list[Block]:
         return [joined((Markup("<p>Nothing differs from "), run, Markup(".</p>\n")))]
     intro = Markup("<p>What differs from {}, as {} has it:</p>\n")
     command = shlex.join(["perfdb", "diff", earlier.text, page.run.run_id])
-    rows = [[name, *map(_value, values)] for name, *values in run_diff.rows(apart)]
-    return [
-        intro.format(run, code(command)),
-        plain("Since", heads("Field", "~Before", "~Here"), rows),
-    ]
-
-
-def _value(value: object) -> str:
-    if isinstance(value, float):
-        return units.significant(value, 5)
-    return units.UNKNOWN if value is None else json_text(value)
+    titles = heads("Field", "~Before", "~Here")
+    return [intro.format(run, code(command)), plain("Since", titles, run_diff.rows(apart))]
 
 
 def shell(command: Iterable[str]) -> str:
