@@ -17,12 +17,11 @@ from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.jsonfile import read_json
 from perfdb.site import addresses, cells
-from perfdb.site.addresses import result_row
 from perfdb.site.cells import HtmlCell, moment
-from perfdb.site.data import RunData, SiteData, SiteResult
+from perfdb.site.data import RunData, SiteData
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage
 from perfdb.site.pages import releases
-from perfdb.site.pages.parts import heads, link_cell, release_of
+from perfdb.site.pages.parts import heads, href, link_cell, release_of
 from perfdb.site.pages.runs import latest_first
 from perfdb.site.tables import plain
 from perfdb.site.templates import paragraph, render_text
@@ -34,6 +33,11 @@ STAGES: Final = {
     "measured": "measured here", "reproduced": "reproduced",
 }  # fmt: skip
 """How far published rows have come, as `perfdb recipes coverage` counts them."""
+ROW: Final = heads(
+    "Row", "System", "Recipe", "Builds", "Measured", "Reproduced",
+    "~Row prints → recipe has|where the row contradicts itself",
+)  # fmt: skip
+"""What is said of each row."""
 
 
 class CaseVerdict(BaseModel):
@@ -87,88 +91,67 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
 
 Texts = tuple[tuple[RunData, ...], ...]
 """The runs of each text of a recipe; the text that was run last comes first."""
+Cells = Sequence[HtmlCell | str]
 
 
 @dataclass(frozen=True)
 class ShownRecipe:
-    """A recipe: its file, its texts in runs, and the published rows that its cases run."""
+    """A recipe: its file, its texts in runs, and lines on the published rows that it covers."""
 
     name: str
     path: str = ""
     text: str | None = None
     texts: Texts = ()
-    rows: tuple["ShownRow", ...] = ()
+    rows: Sequence[Cells] = ()
 
-
-@dataclass(frozen=True)
-class ShownRow:
-    """A published row with its recipe. `built` as in CaseVerdict; `measured`: the row of runs."""
-
-    covered: RowCoverage
-    recipe: str
-    built: bool | None
-    measured: SiteResult | None
-
-
-def _shown_rows(data: SiteData) -> list[ShownRow]:
-    names = {id(spec): file.recipe.name for file in data.recipes for spec in file.points}
-    measured = {it.case_key: it for it in data.results if it.is_measured}
-    made = []
-    for it in data.coverage:
-        key, name = (it.spec.case.key, names[id(it.spec)]) if it.spec else ("", "")
-        made.append(ShownRow(it, name, data.buildable.get(key), measured.get(key)))
-    return made
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """How much there is of it."""
+        last = moment(self.texts[0][0].run.started_at) if self.texts else units.UNKNOWN
+        counts = sum(map(len, self.texts)), len(self.texts), len(self.rows)
+        return self.name, self.path or units.UNKNOWN, *(f"{it:,}" for it in counts), last
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each recipe of the folder, or that runs were made from, and their list."""
     named = grouped(latest_first(data.runs), lambda page: page.run.recipe or "")
     files = {file.recipe.name: file for file in data.recipes}
-    rows = grouped(_shown_rows(data), lambda it: it.recipe)
+    names = {id(spec): name for name, file in files.items() for spec in file.points}
+    rows = grouped(data.coverage, lambda it: names.get(id(it.spec)))
     shown = []
     for name in sorted(filter(None, {*named, *files})):
         by_text = grouped(named.get(name, ()), lambda page: page.recipe_text)
-        texts, file = tuple(map(tuple, by_text.values())), files.get(name)
-        one = ShownRecipe(name, texts=texts, rows=tuple(rows.get(name, ())))
-        if file:
+        own = tuple(_cells(it, data, name) for it in rows.get(name, ()))
+        one = ShownRecipe(name, texts=tuple(map(tuple, by_text.values())), rows=own)
+        if file := files.get(name):
             one = replace(one, path=str(file.path), text=without_secrets(file.text))
         shown.append(one)
     number = units.counted(len(shown), "recipe")
     about = f"{number} with the runs that were made from each."
-    lines = tuple(
-        (it.name, it.path, sum(map(len, it.texts)), len(it.texts), len(it.rows),
-         moment(it.texts[0][0].run.started_at) if it.texts else units.UNKNOWN)
-        for it in shown
-    )  # fmt: skip
     below = [addresses.of_recipe(it.name) for it in shown]
-    yield SitePage(addresses.RECIPES, "Recipes", about, partial(_recipes, lines), below=below)
+    body = partial(_recipes, tuple(it.cells for it in shown))
+    yield SitePage(addresses.RECIPES, "Recipes", about, body, below=below)
     for it in shown:
         runs = units.counted(sum(map(len, it.texts)), "run")
         about = f"The recipe {it.name}, to copy and to run again, and {runs} made from it."
         yield SitePage(addresses.of_recipe(it.name), it.name, about, partial(_recipe, it))
 
 
-def _recipes(lines: Sequence[tuple[str, str, int, int, int, str]]) -> list[Block]:
-    covered = render_text(
-        "<p>{{ link('Coverage', page) }} says which published rows have a recipe.</p>\n",
+def _recipes(lines: Sequence[tuple[str, ...]]) -> list[Block]:
+    intro = render_text(
+        "<p>{% if lines %}Each recipe there is, and each that runs in the store were made from, as "
+        "they keep it.{% else %}No run in the store keeps a recipe.{% endif %} "
+        "{{ link('Coverage', page) }} says which published rows have one.</p>\n",
+        lines=lines,
         page=addresses.COVERAGE,
     )
-    if not lines:
-        return [paragraph("No run in the store keeps a recipe."), covered]
-    intro = "Each recipe there is, and each that runs in the store were made from, as they keep it."
     versions = "#Versions|different texts that the recipe had in the runs that were made from it"
     published = "#Published rows|rows of published pages that its cases run"
-    rows: list[list[HtmlCell | str]] = [
-        [
-            link_cell(name, addresses.of_recipe(name)),
-            path or units.UNKNOWN,
-            *(f"{count:,}" for count in counts),
-            last,
-        ]
-        for name, path, *counts, last in lines
-    ]
     titles = heads("Recipe", "File", "#Runs", versions, published, "Last run started (UTC)")
-    return [paragraph(intro), covered, plain("Recipes", titles, rows)]
+    rows: list[Cells] = [
+        [link_cell(name, addresses.of_recipe(name)), *counts] for name, *counts in lines
+    ]
+    return [intro, *([plain("Recipes", titles, rows)] if lines else [])]
 
 
 def _recipe(shown: ShownRecipe) -> list[Block]:
@@ -178,7 +161,7 @@ def _recipe(shown: ShownRecipe) -> list[Block]:
         command = shlex.join(["perfdb", "run", shown.path])
         made.append(Section("Recipe", [Code(shown.text, "yaml"), Code(command, "bash")]))
     if shown.rows:
-        made.append(Section("Published rows", [_table("Published rows", shown.rows)]))
+        made.append(Section("Published rows", [plain("Published rows", ROW, shown.rows)]))
     for number, runs in enumerate(shown.texts):
         text, file = runs[0].recipe_text, runs[0].recipe_file
         until = moment(runs[0].run.started_at)
@@ -212,68 +195,64 @@ def _runs(runs: Sequence[RunData]) -> Block:
 
 def coverage_pages(data: SiteData) -> Iterator[SitePage]:
     """How far published rows have come: from a recipe to the same figure."""
-    by_release = grouped(_shown_rows(data), lambda it: release_of(it.covered.row))
+    names = {id(spec): file.recipe.name for file in data.recipes for spec in file.points}
+    by_release = grouped(data.coverage, lambda it: release_of(it.row))
     order = dict.fromkeys(release.title for release in releases.of_results(data.current))
-    of_releases = tuple((name, tuple(by_release[name])) for name in order if name in by_release)
-    body = partial(_coverage, of_releases, has_recipes=bool(data.recipes))
-    counted = [f"{count} {STAGES[name]}" for name, count in _counts(of_releases).items()]
-    yield SitePage(addresses.COVERAGE, "Coverage", f"{', '.join(counted)}.", body)
+    of_releases = tuple(
+        (name, _counts(rows, data), tuple(_cells(it, data, names.get(id(it.spec))) for it in rows))
+        for name in order
+        if (rows := by_release.get(name))
+    )
+    total = _counts(data.coverage, data)
+    about = ", ".join(f"{count} {what}" for what, count in total.items())
+    body = partial(_coverage, total, of_releases, has_recipes=bool(data.recipes))
+    yield SitePage(addresses.COVERAGE, "Coverage", f"{about}.", body)
 
 
-Releases = Sequence[tuple[str, Sequence[ShownRow]]]
-
-
-def _counts(of_releases: Releases) -> Mapping[str, str]:
+def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
     """How many rows are in each stage, as `perfdb recipes coverage --deep` counts them."""
-    rows = [it for _, some in of_releases for it in some]
-    built = {it.covered.spec.name: it.built for it in rows if it.covered.spec}
-    is_checked = any(it.built is not None for it in rows)
-    found = summary([it.covered for it in rows], built if is_checked else None)
-    return {name: units.text(found[name]) for name in STAGES}
+    built = {it.spec.name: data.buildable.get(it.spec.case.key) for it in rows if it.spec}
+    found = summary(rows, built if data.buildable else None)
+    return {title: units.text(found[name]) for name, title in STAGES.items()}
 
 
-def _coverage(of_releases: Releases, *, has_recipes: bool) -> list[Block]:
+def _coverage(
+    total: Mapping[str, str],
+    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[Cells]]],
+    *,
+    has_recipes: bool,
+) -> list[Block]:
     if not of_releases:
         return [paragraph("The store has no published row.")]
-    stages = [(count, STAGES[name]) for name, count in _counts(of_releases).items()]
     intro = render_text(
-        '<div class="perf-counts">{% for count, what in stages %}'
+        '<div class="perf-counts">{% for what, count in total.items() %}'
         "<div><strong>{{ count }}</strong><span>{{ what }}</span></div>{% endfor %}</div>\n"
         "<p>A row builds where the last deep check has built its model and found that it fits into "
         "the memory of a GPU; – is not known. It is reproduced where its case was measured as fast "
         "as the row says, or faster. {{ code('perfdb recipes coverage') }} prints the same."
         "{% if not has_recipes %} No recipes are known here: {{ code('perfdb_recipes') }} in "
         "{{ code('conf.py') }} names the folder of them.{% endif %}</p>\n",
-        stages=stages,
+        total=total,
         has_recipes=has_recipes,
     )
-    lines = [[name, *_counts([(name, rows)]).values()] for name, rows in of_releases]
+    lines = [[name, *counts.values()] for name, counts, _ in of_releases]
     titles = heads("Release", *(f"#{title.capitalize()}" for title in STAGES.values()))
-    sections = [Section(name, [_table(name, rows)]) for name, rows in of_releases]
+    sections = [Section(name, [plain(f"Rows of {name}", ROW, it)]) for name, _, it in of_releases]
     return [intro, plain("By release", titles, lines), *sections]
 
 
-def _table(label: str, rows: Sequence[ShownRow]) -> Block:
-    corrected = "~Row prints → recipe has|where the row contradicts itself"
-    titles = heads("Row", "System", "Recipe", "Builds", "Measured", "Reproduced", corrected)
-    return plain(f"Coverage, {label}", titles, map(_cells, rows))
-
-
-def _cells(it: ShownRow) -> list[HtmlCell | str]:
-    row, verdict = it.covered.row, it.covered.verdict
-    document = addresses.of_release(row.framework, row.release)
-    fixed = (f"{name} {a} → {b}" for name, (a, b) in it.covered.corrections.items())
-    measured: HtmlCell | str = units.text(verdict)
-    if it.measured:
-        own = it.measured
-        where = addresses.of_release(own.framework, own.release)
-        measured = link_cell(units.text(verdict), where, result_row(own))
+def _cells(it: RowCoverage, data: SiteData, name: str | None) -> Cells:
+    """A line on a published row, by `ROW`; `name` is that of its recipe."""
+    row, key = it.row, it.spec.case.key if it.spec else ""
+    fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
+    measured = [one for one in data.results if one.is_measured and one.case_key == key]
+    verdict = units.text(it.verdict)
     return [
-        link_cell(cells.work(row), document, result_row(row)),
+        HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
         row.system_title,
-        link_cell(it.recipe, addresses.of_recipe(it.recipe)) if it.recipe else units.UNKNOWN,
-        {True: "yes", False: "no", None: units.UNKNOWN}[it.built],
-        measured,
-        units.UNKNOWN if verdict is None else ("no", "yes")[it.covered.is_reproduced],
+        link_cell(name, addresses.of_recipe(name)) if name else units.UNKNOWN,
+        {True: "yes", False: "no", None: units.UNKNOWN}[data.buildable.get(key)],
+        href(verdict, addresses.table_row(measured[0])) if measured else verdict,
+        units.UNKNOWN if it.verdict is None else ("no", "yes")[it.is_reproduced],
         ", ".join(fixed) or units.UNKNOWN,
     ]
