@@ -149,5 +149,5 @@ def test_the_coverage_of_every_row_is_counted_and_leads_to_the_row_and_its_recip
         document, _, anchor = row.partition("#")
         assert anchor in anchors[document]
         assert words(it.a) in words(soup(pages[recipe]))
-    swapped = [it for it in rows if "global_batch_size 1 → 256" in words(it)]
+    swapped = [it for it in rows if "global_batch_size 1 → " in words(it)]
     assert 3 == len(swapped), "the rows of Mixtral 8x22B that contradict themselves"
