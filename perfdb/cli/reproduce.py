@@ -25,7 +25,7 @@ from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic, InputError, RecipeError, RunError
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.queries import results, runs
+from perfdb.queries import results
 from perfdb.queries.scope import Scope, within
 from perfdb.record import Release, Result
 from perfdb.rundir import RunDir
@@ -136,11 +136,7 @@ def _results(connection: Connection, word: str) -> list[Result]:
 
 def _original(connection: Connection, shown: Result, recipes: Path, folder: Path) -> Provenance:
     run_id = shown.run_id
-    files = (
-        {row.name: row.sha256 for row in connection.execute(runs.files_of(run_id))}
-        if run_id
-        else {}
-    )
+    files = run_diff.files_of(connection, run_id) if run_id else {}
     record = run_diff.record_of(connection, run_id, files) if run_id else None
     is_there = recipes.exists() or recipes != DEFAULT
     made = case_of(shown, record, recipe.load([recipes])) if is_there else None

@@ -72,21 +72,19 @@ def of_stored(connection: Connection, run_id: str) -> RunFacts:
         StepRecord.model_validate({name: step[name] for name in _STEP_FIELDS})
         for step in connection.execute(runs.steps_of(run_id)).mappings()
     ]
-    if record := record_of(connection, run_id):
+    if record := record_of(connection, run_id, files_of(connection, run_id)):
         return of_record(record, steps)
     result = results.read(connection, results.of_run(run_id))[0]
     return of_log(result, row["environment"], row["warmup_steps"], steps)
 
 
-def record_of(
-    connection: Connection, run_id: str, files: Mapping[str, str] | None = None
-) -> RunRecord | None:
-    """The run.json of a run in the store; None for a log. Raises RunDirError.
+def files_of(connection: Connection, run_id: str) -> dict[str, str]:
+    """The SHA-256 of the files of a run in the store, by name."""
+    return {row.name: row.sha256 for row in connection.execute(runs.files_of(run_id))}
 
-    `files`: the SHA-256 of the run's files by name, where they are known.
-    """
-    if files is None:
-        files = {row.name: row.sha256 for row in connection.execute(runs.files_of(run_id))}
+
+def record_of(connection: Connection, run_id: str, files: Mapping[str, str]) -> RunRecord | None:
+    """The run.json of a run in the store, by its files; None for a log. Raises RunDirError."""
     if RECORD not in files:
         return None
     content = sources.content(connection, files[RECORD])

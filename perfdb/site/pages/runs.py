@@ -158,12 +158,14 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
 
 
 def _reproduced(page: RunData) -> list[Block]:
-    """The drawer, with the raw log."""
+    """The drawer, with the raw log, and the script of a launcher where the run has one."""
     recipe = page.run.recipe
     where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
     head, foot = drawer(page.run.run_id, page.provenance, where)
+    scripts = [it for it in page.files if it.name.endswith(".sh")]
     logs = [it for it in page.files if it.name == CONSOLE or not recipe]
-    return [head, *(FileLinks([it], "Raw log: ") for it in logs), foot]
+    links = [*(("Raw log: ", it) for it in logs), *(("Launcher script: ", it) for it in scripts)]
+    return [head, *(FileLinks([it], what) for what, it in links), foot]
 
 
 def _changed(page: RunData, since: Since) -> list[Block]:
