@@ -46,8 +46,7 @@ MOST_STEPS: Final = 1000
 MOST_LISTED_BYTES: Final = 1 << 20
 """No line of a larger file is shown: it would have to be unpacked for each build."""
 RECIPE: Final = RunDir(Path()).recipe.name
-CONSOLE: Final = RunDir(Path()).console.name
-"""The names of the recipe and of the log among the files of a run."""
+"""The name of the recipe among the files of a run."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
-from perfdb.site.data import CONSOLE, MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
+from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage, no_data, offered
 from perfdb.site.pages.parts import drawer, flat, heads, href, json_text, release_of
@@ -158,13 +158,13 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
 
 
 def _reproduced(page: RunData) -> list[Block]:
-    """The drawer, with the raw log, and the script of a launcher where the run has one."""
+    """The drawer, with the raw log that says most, and the script of a launcher."""
     recipe = page.run.recipe
     where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
     head, foot = drawer(page.run.run_id, page.provenance, where)
-    scripts = [it for it in page.files if it.name.endswith(".sh")]
-    logs = [it for it in page.files if it.name == CONSOLE or not recipe]
-    links = [*(("Raw log: ", it) for it in logs), *(("Launcher script: ", it) for it in scripts)]
+    logs = [it for it in page.files if it.name.endswith(".log")] or [*page.files]
+    links = [("Raw log: ", it) for it in sorted(logs, key=lambda it: -it.size_bytes)[:1]]
+    links += [("Launcher script: ", it) for it in page.files if it.name.endswith(".sh")]
     return [head, *(FileLinks([it], what) for what, it in links), foot]
 
 
