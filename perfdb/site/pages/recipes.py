@@ -109,7 +109,7 @@ class ShownRecipe:
         """How much there is of it."""
         last = moment(self.texts[0][0].run.started_at) if self.texts else units.UNKNOWN
         counts = sum(map(len, self.texts)), len(self.texts), len(self.rows)
-        return self.name, self.path or units.UNKNOWN, *(f"{it:,}" for it in counts), last
+        return self.name, *(f"{it:,}" for it in counts), last, self.path or units.UNKNOWN
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -147,7 +147,7 @@ def _recipes(lines: Sequence[tuple[str, ...]]) -> list[Block]:
     )
     versions = "#Versions|different texts that the recipe had in the runs that were made from it"
     published = "#Published rows|rows of published pages that its cases run"
-    titles = heads("Recipe", "File", "#Runs", versions, published, "Last run started (UTC)")
+    titles = heads("Recipe", "#Runs", versions, published, "Last run started (UTC)", "File")
     rows: list[Cells] = [
         [link_cell(name, addresses.of_recipe(name)), *counts] for name, *counts in lines
     ]
