@@ -31,6 +31,9 @@ def _launchers() -> Iterable[str]:
 @click.option("--only", metavar="GLOB", default="*", help="Only cases whose name matches.")
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
               help="Finished runs wanted of each case; those there are count.")  # fmt: skip
+@click.option("--fit", is_flag=True,
+              help="Cut cases that do not fit this machine, to proxies that do.")  # fmt: skip
+@click.option("--fit-to", metavar="SYSTEM[:GPUS]", help="Cut them to another machine's size.")
 @gate_option(
     ("skipped", "unmeasured"),
     "Exit with 1 where a case was skipped, or where none was run: each was skipped or had finished "
@@ -43,8 +46,10 @@ def run(context: click.Context, /, **_options: object) -> int:
     """Run the cases of recipes that fit this machine, and leave one run directory for each.
 
     PATHS are recipe files or folders of them. Cases for other systems are skipped with the
-    reason. The same command again resumes: finished cases are not run again. One that fails does
-    not stop the others; the exit code is then 1.
+    reason, or with --fit cut: fewer layers and GPUs, the same shape of a layer and kinds of
+    parallelism. Such a proxy is another case, in no table of releases. The same command again
+    resumes: finished cases are not run again. One that fails does not stop the others; the exit
+    code is then 1.
     """
     from runner.session import Request, Tools, run_session
 

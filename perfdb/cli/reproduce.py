@@ -61,7 +61,7 @@ def reproduce(
     RESULT is the id of a result, the first six characters or more of a run id or case key, a link
     to a row or a run of the site, or MODEL@SYSTEM@RELEASE. It is printed with the recipe's case,
     configuration, container image, environment, command and log. The answer to --run or --against
-    is agrees (exit code 0), differs or cannot tell (1), with the fields in which the runs differ.
+    is agrees (exit code 0), differs or cannot tell (1), with the fields and figures that differ.
     """
     with TemporaryDirectory() as temporary, reading_current(store_url(db)) as connection:
         folder = Path(temporary)
@@ -76,6 +76,7 @@ def reproduce(
                 again = _judged((side, original.facts), made, folder, metric)
             document |= {
                 "answer": again.answer,
+                "differs_in": again.differs_in,
                 "why": why or None,
                 "runs": [str(it.path) for it in made],
                 "checks": [asdict(it) for it in again.checks],
@@ -169,6 +170,8 @@ def _document(original: Provenance) -> dict[str, Any]:
         document["command"] = shlex.join(case["command"]) or None
         document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
+        if not case["command"]:  # perfdb does not start this framework, on whatever machine
+            document["run_again"] = None
     return document
 
 
