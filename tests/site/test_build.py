@@ -134,7 +134,7 @@ def test_a_run_says_how_to_have_it_again_and_what_changed_since_the_one_before(s
     environment = facts_of(drawer, "Environment")
     assert ("Linux 6.1" in environment["os"], "hostname" in environment) == (True, False)
     [line] = table(found(made.select_one("section#since-the-run-before")))
-    assert {"Field": "steps: step_time_s", "Before": "12.150", "Here": "12.272"} == line
+    assert {"Field": "steps: step_time_s", "Before": "12.150", "Here": "12.271"} == line
     first = soup(site.html / "runs/dgx-h100-fp8_cs-0.9.1-0.html")
     assert first.select_one("section#since-the-run-before") is None
 
