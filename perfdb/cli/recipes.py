@@ -134,7 +134,9 @@ def validate(paths: tuple[Path, ...], deep: bool, max_cases: int, as_json: bool)
     checks = _deep_check().check(points) if deep else []
     if as_json:
         problems = {"recipes": len(files), "cases": len(points), "problems": []}
-        print_json(problems | ({"deep": [it.as_json() for it in checks]} if deep else {}))
+        keyed = ((it.as_json(), point.case.key) for it, point in zip(checks, points, strict=False))
+        found = [it | {"case_key": key} for it, key in keyed]
+        print_json(problems | ({"deep": found} if deep else {}))
     elif deep:
         print_table("deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
     else:

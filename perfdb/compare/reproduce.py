@@ -1,8 +1,10 @@
 """What belongs to a number, so that it can be had again, and whether a run has it again. Pure."""
 
+import glob
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -11,6 +13,7 @@ from perfdb.compare.match import metric_for
 from perfdb.compare.run_diff import Differences, RunFacts, differences
 from perfdb.compare.sides import Side
 from perfdb.compare.verdict import Verdict, judge_again
+from perfdb.metrics import METRICS
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import Result
 from perfdb.run_record import RunRecord
@@ -93,6 +96,58 @@ class RecipeCase:
     file: RecipeFile
     spec: RunSpec
     corrections: Corrections
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """A result, and how it was made. None: not known.
+
+    `record`: of the run that is shown; `made`: the case of a recipe; `files`: the SHA-256 of the
+    files of the run, by name. `is_kept`: the recipe is the run's own copy, which the store has and
+    no file of the user's.
+    """
+
+    shown: Result
+    facts: RunFacts | None = None
+    record: RunRecord | None = None
+    made: RecipeCase | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    is_kept: bool = False
+
+    @property
+    def command(self) -> list[str] | None:
+        """What comes after `perfdb` to run it again. None where no recipe has it."""
+        if self.made is None:
+            return None
+        is_proxy = self.record is not None and self.record.case.proxy_of
+        only = ["--only", glob.escape(self.made.spec.name)]
+        return ["run", str(self.made.file.path), *only, *(["--fit"] if is_proxy else [])]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What belongs to the number, as text, numbers, lists and mappings. None: not known."""
+        it, facts, record, made = self.shown, self.facts, self.record, self.made
+        path = made and (record.recipe.path if record and self.is_kept else made.file.path)
+        again = ["reproduce", str(it.result_id), "--run"] if self.is_kept else self.command
+        return {
+            "figures": {
+                name: figure for name in METRICS if (figure := it.figure(name)) is not None
+            },
+            "recipe": path and str(path),
+            "case": made and made.spec.name,
+            "configuration": facts and facts.configuration,
+            "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
+            # a page prints the name of a release, of which the recipe has the image
+            "container": (made and not record and made.spec.container) or it.container,
+            "container_digest": record and record.release.container_digest,
+            "versions": facts and facts.versions,
+            "environment": facts and facts.environment,
+            "source": {"path": it.source, "line": it.source_line, "sha256": it.source_sha256,
+                       "url": it.source_url},
+            "files": self.files,
+            "run_again": made and again and shlex.join(["perfdb", *again]),
+            "command": record and shlex.join(record.command),
+        }  # fmt: skip
 
 
 def case_of(
