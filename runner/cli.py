@@ -10,8 +10,10 @@ from perfdb.cli.options import (
     gate_option,
     json_option,
     max_cases_option,
+    only_cases_option,
     print_json,
     print_table,
+    set_option,
 )
 
 
@@ -28,7 +30,8 @@ def _launchers() -> Iterable[str]:
 @click.option("--launcher", default="local", show_default=True, type=LazyChoice(_launchers),
               metavar="[local]", help="Where to start the processes.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the plan and the commands; run nothing.")
-@click.option("--only", metavar="GLOB", default="*", help="Only cases whose name matches.")
+@only_cases_option
+@set_option
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
               help="Finished runs wanted of each case; those there are count.")  # fmt: skip
 @gate_option(

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -61,15 +60,13 @@ class Planned:
 
 
 def plan(
-    files: Iterable[RecipeFile], target: ExecutionTarget, before: History, *, only: str, repeat: int
+    files: Iterable[RecipeFile], target: ExecutionTarget, before: History, *, repeat: int
 ) -> list[Planned]:
-    """Every case whose name matches `only`, `repeat` times, with its action."""
+    """Every case, `repeat` times, with its action."""
     versions = {name: backend.version() for name, backend in target.backends.items()}
     planned = []
     for file in files:
         for point in file.points:
-            if not fnmatchcase(point.name, only):
-                continue
             version = versions.get(point.case.framework)
             release = Release(
                 framework=point.case.framework, version=version, container=target.container

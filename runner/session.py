@@ -48,7 +48,8 @@ class Request:
     """What the command line asks for."""
 
     paths: tuple[Path, ...]
-    only: str
+    only: tuple[str, ...]
+    given: tuple[str, ...]
     output: Path
     launcher: str
     dry_run: bool
@@ -80,7 +81,7 @@ def run_session(request: Request, tools: Tools) -> int:
     if name != str(request.output):  # ingest would refuse the path of every run
         problem = Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
         raise InputError(problem)
-    files = recipe.load(request.paths, request.max_cases)
+    files = recipe.load(request.paths, request.max_cases, request.only, request.given)
     with _writing(request.output):
         before = history.read(request.output)
     target = ExecutionTarget(
@@ -91,7 +92,9 @@ def run_session(request: Request, tools: Tools) -> int:
         cores=len(devices.cores()),
         container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
     )
-    planned = _plan(files, request, target, before)
+    for problem in before.problems:
+        click.echo(f"warning: {problem}", err=True)
+    planned = plan(files, target, before, repeat=request.repeat)
     console = output.console()
     show_plan(console, planned)
     rows: list[CaseRow] = []
@@ -129,20 +132,6 @@ def _writing(output: Path) -> Iterator[None]:
         remedy = "make room, or name a folder that can be written"
         problem = Diagnostic("--output", f"{message}: {error.strerror or error}", remedy=remedy)
         raise InputError(problem) from error
-
-
-def _plan(
-    files: Sequence[recipe.RecipeFile], request: Request, target: ExecutionTarget, before: History
-) -> list[Planned]:
-    """The plan of this machine. Raises InputError where `--only` matches nothing."""
-    for problem in before.problems:
-        click.echo(f"warning: {problem}", err=True)
-    planned = plan(files, target, before, only=request.only, repeat=request.repeat)
-    if not planned:
-        names = ", ".join(file.points[0].name for file in files[:NAMES_SHOWN] if file.points)
-        message = f"{request.only!r} matches none of the cases"
-        raise InputError(Diagnostic("--only", message, remedy=f"their names are like {names}"))
-    return planned
 
 
 # --------------------------------------------------------------------------------------- running
