@@ -19,7 +19,7 @@ from perfdb.cli.options import print_json, print_table
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.groups import grouped
 from perfdb.hardware import Machine
-from perfdb.record import Outcome
+from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.text import visible
@@ -162,7 +162,8 @@ def run_all(
             rows.append(_broken_off(attempt, error))
             raise
         rows.append(row)
-        ending = row.reason or f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+        steps = f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+        ending = row.reason or (steps if row.num_steps else f"see {row.run_dir}")
         if row.status == "failed":
             ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
         shown = visible(f"[{number}/{total}] {attempt.point.name}: {ending}")
@@ -206,7 +207,7 @@ def _row(planned: Planned, run: RunDir, record: RunRecord, status: str) -> CaseR
         run_dir=str(run.path),
         outcome=record.outcome.value if record.outcome else None,
     )
-    if record.outcome is not Outcome.FINISHED:
+    if record.outcome is not Outcome.FINISHED or record.kind is not RunKind.BENCHMARK:
         return row
     steps = run.read_steps()
     is_counted = aggregation.skip_warmup(record.warmup_steps).pick([step.step for step in steps])

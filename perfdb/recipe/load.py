@@ -210,7 +210,8 @@ def _same_case(files: list[RecipeFile]) -> Iterator[Diagnostic]:
     first: dict[object, str] = {}
     for file in files:
         for made in file.points:
-            asked = made.case.key, made.container, made.seed, made.warmup_steps, made.measured_steps
+            steps = made.warmup_steps, made.measured_steps
+            asked = made.case.key, made.container, made.seed, made.kind, steps
             if asked in first:
                 message = f"case {made.name} is the same as {first[asked]}"
                 remedy = "remove one; `perfdb run --repeat` measures a case several times"

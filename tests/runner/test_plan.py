@@ -114,8 +114,9 @@ def test_finished_runs_count_towards_the_repeats_wanted() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        (*KEY[:3], KEY[3] - 1, KEY[4]),
-        (*KEY[:4], KEY[4] + 1),
+        (*KEY[:3], KEY[3] - 1, *KEY[4:]),
+        (*KEY[:4], KEY[4] + 1, KEY[5]),
+        (*KEY[:5], "profile"),
         measurement(SINGLE.points[0], Release(framework="megatron-core", version="0.15.3")),
     ],
 )

@@ -12,9 +12,12 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
+from perfdb.fields import BY_NAME
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
+from perfdb.record import RunKind
+from perfdb.run_record import Checkpoint
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
@@ -132,6 +135,7 @@ def _run(page: RunData, corrected: str) -> list[Block]:
     return [
         _outcome(page),
         *([changed] if corrected else []),
+        *_checkpoint(page),
         Section("Figures", [figures_table(page)]),
         Section("Step times", [charts.step_times(page) or paragraph("The run left no step.")]),
         Section("Steps", [_steps(page)]),
@@ -141,6 +145,32 @@ def _run(page: RunData, corrected: str) -> list[Block]:
         Section("Files", [FileLinks(page.files)]),
         Section("Environment", [facts("Environment", environment) if environment else none]),
     ]
+
+
+def _checkpoint(page: RunData) -> list[Block]:
+    """What a checkpoint took, and the losses that prove it."""
+    found = (page.run.summary or {}).get("checkpoint")
+    if not isinstance(found, Mapping):
+        return []
+    it = Checkpoint.model_validate(found)
+    layout = ", ".join(
+        f"{BY_NAME[name].short} {value}" for name, value in (it.resharded or {}).items()
+    )
+    known: list[tuple[str, str]] = [
+        ("Save time", f"{units.significant(it.save_time_s)} s"),
+        ("Size", f"{it.size_bytes:,} bytes"),
+        ("Load time", f"{units.significant(it.load_time_s)} s"),
+        ("Loss of the next step, without the round trip", units.significant(it.loss, 7)),
+        ("Loss of the next step, after loading", units.significant(it.loaded_loss, 7)),
+    ]
+    if it.resharded:
+        seconds, loss = it.resharded_load_time_s, units.significant(it.resharded_loss, 7)
+        known += [
+            ("Loaded into the layout", layout),
+            ("Load time in it", f"{units.significant(seconds)} s"),
+            ("Loss of the next step in it", loss),
+        ]
+    return [Section("Checkpoint", [facts("Checkpoint", known)])]
 
 
 def shell(command: Iterable[str]) -> str:
@@ -163,6 +193,7 @@ def _outcome(page: RunData) -> Markup:
         f"{moment(when)} UTC" if when else units.UNKNOWN for when in (run.started_at, run.ended_at)
     )
     known: list[tuple[str, str]] = [
+        ("Kind of run", "" if run.kind == RunKind.BENCHMARK else run.kind),
         ("Outcome", cells.outcome_badge(run.outcome)),
         ("Why no figures", result.withheld_text),
         ("Audit", cells.flag_mark(result)),
