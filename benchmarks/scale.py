@@ -124,7 +124,7 @@ def questions() -> Mapping[str, Callable[[], object]]:
         "results of a release": lambda: data.results_of.__wrapped__(store, choice),
         "representative": lambda: data.representative.__wrapped__(store),
         "findings": lambda: data.findings_of(store),
-        "runs": lambda: data.runs.__wrapped__(store),
+        "runs": lambda: data.runs.__wrapped__(store, (), (run,)),
         "results of a run": lambda: data.results_of_run(store, run),
         "steps of a run": lambda: data.steps.__wrapped__(store, run),
     }

@@ -21,6 +21,9 @@ from perfdb.queries import runs as run_queries
 from perfdb.record import Finding, Release, Result
 from perfdb.verify.figures import with_steps
 
+MOST_RUNS = 1_000
+"""The most runs that are listed; a browser takes long to show more, and nobody reads them."""
+
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
 
@@ -72,9 +75,16 @@ def representative(store: Store) -> pd.DataFrame:
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the runs …")
-def runs(store: Store) -> pd.DataFrame:
-    """Every run with its case's main fields."""
-    return _query(store, run_queries.all_runs())
+def runs(store: Store, outcomes: Sequence[str], run_ids: Sequence[str]) -> pd.DataFrame:
+    """The newest runs of some outcomes, or of all if none is named, and those of some ids."""
+    return _query(store, run_queries.newest(MOST_RUNS, outcomes, run_ids))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def outcomes(store: Store) -> dict[str, int]:
+    """How many runs ended how."""
+    found = _query(store, run_queries.outcomes())
+    return dict(found.itertuples(index=False, name=None))
 
 
 def findings_of(store: Store) -> Findings:
@@ -97,19 +107,7 @@ def work(store: Store) -> Mapping[int, Set[str]]:
 
 def results_of_run(store: Store, run_id: str) -> pd.DataFrame:
     """The results of a run: usually one."""
-    found = _current(store)
-    return found[found["run_id"] == run_id]
-
-
-def sources(store: Store) -> dict[str, str]:
-    """The file that the figures of a run were read from, by run id."""
-    found = _current(store)[["run_id", "source"]].dropna()
-    return dict(zip(found["run_id"], found["source"], strict=True))
-
-
-@st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")
-def _current(store: Store) -> pd.DataFrame:
-    return _query(store, results.current())
+    return _query(store, results.of_run(run_id))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the steps …")
@@ -184,7 +182,7 @@ def obstacle() -> Obstacle | None:
         return Obstacle(str(error), _remedy(url, filling))
     except InputError as error:
         return Obstacle(str(error), f"perfdb audit {_named(url)}")
-    is_empty = not releases(found) and runs(found).empty
+    is_empty = not releases(found) and not outcomes(found)
     return Obstacle("The store is empty.", filling) if is_empty else None
 
 

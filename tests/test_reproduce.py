@@ -124,6 +124,8 @@ def test_a_smoke_run_is_run_again_and_agrees(perfdb: Shell, tmp_path: Path) -> N
     assert 0 == perfdb("run", str(SINGLE)).code
     ingested(perfdb, tmp_path / "runs")
     (run,) = (tmp_path / "runs").glob("smoke-single-*")
+    same = perfdb("reproduce", "smoke-single", "--against", str(run), "--metric", "loss")
+    assert (0, True) == (same.code, "answer: agrees" in same.stdout)
     done = perfdb("reproduce", f"{of_run(run.name)}.html", "--run", "--metric", "loss", "--json")
     assert (0, "agrees") == answer(done)
     found = json.loads(done.stdout)

@@ -24,6 +24,8 @@ from perfdb.verify.recompute import recompute
 from tests import factories, logs, seeds
 from tests.conftest import database
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parent / "data" / "formats"
 GOLDEN = DATA / "megatron_golden" / "good"
 

@@ -58,21 +58,23 @@ def show() -> None:
     """The page."""
     st.title("Look into runs")
     store = data.store()
-    everything = labelled(data.runs(store), data.sources(store))
-    if everything.empty:
+    numbers = data.outcomes(store)
+    if not numbers:
         command = data.storing(make_url(store.address))
         st.info("The store holds published results only. Runs come with this command.")
         st.code(command, language="bash")
         return
-    outcomes = {str(outcome): str(outcome) for outcome in everything["outcome"]}
-    chosen = remembered_some("Outcome", outcomes, "outcome")
-    found = everything[everything["outcome"].isin(chosen)] if chosen else everything
-    st.caption(f"{len(found):,} of {counted(len(everything), 'run')}.")
+    chosen = remembered_some("Outcome", {outcome: outcome for outcome in numbers}, "outcome")
+    asked = {str(st.query_params.get("run")), str(st.session_state.get("run"))}
+    listed = labelled(data.runs(store, sorted(chosen), sorted(asked)))
+    found = listed[listed["outcome"].isin(chosen)] if chosen else listed
+    newest = "" if len(listed) < data.MOST_RUNS else " The newest are listed; a link opens any."
+    st.caption(f"{len(found):,} of {counted(sum(numbers.values()), 'run')}.{newest}")
     grid(found[list(SHOWN)], "The runs with their outcome")
-    names = dict(zip(everything["run_id"], everything["run_name"], strict=True))
+    names = dict(zip(listed["run_id"], listed["run_name"], strict=True))
     run_ids = list(names)
     run_id = remembered("Run", run_ids, run_ids[0], "run", lambda run_id: titled(run_id, names))
-    chosen_row = data.records(everything[everything["run_id"] == run_id])[0]
+    chosen_row = data.records(listed[listed["run_id"] == run_id])[0]
     _show_run(store, ChosenRun.model_validate(chosen_row))
 
 
@@ -81,21 +83,15 @@ def titled(run_id: str, names: Mapping[str, str]) -> str:
     return run_id if names[run_id] == run_id else f"{names[run_id]} ({run_id})"
 
 
-def labelled(runs: pd.DataFrame, sources: Mapping[str, str]) -> pd.DataFrame:
-    """The runs, the newest first, with release and run named in words.
-
-    `sources` are the files that the figures were read from, by run id. A log has no recipe: it is
-    named by its file. Runs without a start time come last, the last ingested first.
-    """
+def labelled(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with release and run named in words. A log has no recipe: its file names it."""
     releases = list(map(titles.release, data.release_names(runs)))
-    paths = [sources.get(run_id, run_id) for run_id in runs["run_id"]]
     names = [
         Path(path).name if pd.isna(recipe) else run_id
-        for path, recipe, run_id in zip(paths, runs["recipe"], runs["run_id"], strict=True)
+        for path, recipe, run_id in zip(runs["source"], runs["recipe"], runs["run_id"], strict=True)
     ]
     systems = [titles.system(name) for name in runs["system"]]
-    rows = runs.assign(release_name=releases, run_name=names, source=paths, system=systems)
-    return rows.sort_values(["started_at", "id"], ascending=False, na_position="last")
+    return runs.assign(release_name=releases, run_name=names, system=systems)
 
 
 def _show_run(store: data.Store, run: ChosenRun) -> None:

@@ -331,6 +331,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_results_case_id_release_id", "results", ["case_id", "release_id"], unique=False
     )
+    op.create_index(op.f("ix_results_release_id"), "results", ["release_id"], unique=False)
     op.create_index(op.f("ix_results_run_id"), "results", ["run_id"], unique=False)
     op.create_table(
         "run_files",
@@ -398,14 +399,17 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_findings")),
     )
+    op.create_index(op.f("ix_findings_result_id"), "findings", ["result_id"], unique=False)
 
 
 def downgrade() -> None:
 
+    op.drop_index(op.f("ix_findings_result_id"), table_name="findings")
     op.drop_table("findings")
     op.drop_table("steps")
     op.drop_table("run_files")
     op.drop_index(op.f("ix_results_run_id"), table_name="results")
+    op.drop_index(op.f("ix_results_release_id"), table_name="results")
     op.drop_index("ix_results_case_id_release_id", table_name="results")
     op.drop_table("results")
     op.drop_table("runs")

@@ -15,7 +15,7 @@ from perfdb.groups import grouped
 from perfdb.queries import results
 from perfdb.record import Finding, Result, Severity
 
-AUDIT_VERSION: Final = 14
+AUDIT_VERSION: Final = 15
 """Raised when a rule changes, or what a rule reads: every release is then audited again."""
 
 RULES: Final[Mapping[str, Rule]] = {

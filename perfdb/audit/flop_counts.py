@@ -13,6 +13,8 @@ from perfdb.groups import grouped
 from perfdb.record import Result, Task
 
 _ACTIVE = re.compile(r"(?<![a-z0-9])a([0-9]+(?:\.[0-9]+)?)b(?![a-z0-9])")
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)b(?![a-z0-9])")
+"""The parameters of all experts together: 20 of `gpt3-20b`, 8 × 7 of `8x7b`."""
 
 Counted = tuple[Result, Interval]
 """A row and its GFLOP per token."""
@@ -85,6 +87,34 @@ def implied_tflops(row: Result, tokens: Interval | None) -> Interval | None:
         return None
     least, most = min(counts) / 1000, max(counts) / 1000
     return Interval(tokens.value * least, tokens.low * least, tokens.high * most)
+
+
+def most_per_token(row: Result) -> tuple[float, float] | None:
+    """The billions of parameters that the name of an unknown model states, and the most GFLOP.
+
+    6 FLOPs for each parameter, were all active, and as many more for attention as in that model of
+    the catalogue, of half the size or more, which has the most at this length. None where the
+    catalogue has the model, or the name states no size.
+    """
+    sizes = [float(many or 1) * float(one) for many, one in _SIZE.findall(row.model)]
+    if row.model in catalog.models() or not sizes or max(sizes) == 0:
+        return None
+    billions = max(sizes)
+    return billions, 6 * billions * _most_by_attention(billions, row.sequence_length)
+
+
+@cache
+def _most_by_attention(billions: float, sequence_length: int) -> float:
+    """FLOPs of a token at a length ÷ those at length 1: the most of models about as large."""
+    full = flops.CONVENTIONS["full"]
+    known = [
+        (alone, whole / alone)
+        for name in catalog.models()
+        if (alone := _formula(name, 1, "pretrain", full))
+        and (whole := _formula(name, sequence_length, "pretrain", full))
+    ]
+    largest = max(alone for alone, _ in known)
+    return max(more for alone, more in known if alone >= min(3 * billions, largest))
 
 
 def _active_billions(model: str) -> float | None:

@@ -132,7 +132,8 @@ TWICE = 1.8
 
 @release_rule(
     "GFLOP per token is what the model's formula gives under the FLOPs convention that is stated, "
-    "else under the one that most rows of the release follow"
+    "else under the one that most rows of the release follow; of a model that the catalogue lacks, "
+    "no more than 1.8 times what all parameters that its name states can count"
 )
 def flops_formula(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each row that its formula does not explain and its peers can agree with."""
@@ -144,6 +145,21 @@ def flops_formula(release: ReleaseRows) -> Iterator[Finding]:
             explaining = flop_counts.explaining(row, count.with_cut())
             if id(row) not in outliers and expected and convention not in explaining:
                 yield _unexplained((row, count), convention, release)
+            elif (most := flop_counts.most_per_token(row)) and count.low > TWICE * most[1]:
+                yield _above_all_parameters(row, count, *most)
+
+
+def _above_all_parameters(row: Result, count: Interval, billions: float, most: float) -> Finding:
+    return Finding(
+        **identity("flops_formula", row),
+        severity=Severity.ERROR,
+        fields=RATES[::-1],
+        expected=f"{significant(most)} GFLOP per token at most",
+        found=f"{count} GFLOP per token",
+        message=f"{rules.name(row)} counts {significant(count.value)} GFLOP per token; a model of "
+        f"{billions:g} billion parameters, which its name states, counts {significant(most)} at "
+        f"most at {row.sequence_length:,}, were all of them active: TFLOP/s or tokens/s is wrong",
+    )
 
 
 def _unexplained(one: Counted, convention: Convention, release: ReleaseRows) -> Finding:

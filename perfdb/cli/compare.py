@@ -27,7 +27,8 @@ from perfdb.units import figure
 @options.gate_option(
     ("slower", "missing", "unknown"),
     "Exit with 1 where B is slower, where something of A is missing in B or failed there at more "
-    "of its runs, or where no verdict can be given; several with a comma. [default: never]",
+    "of its runs, or where no verdict can be given; several with a comma. Any of them exits with 1 "
+    "where nothing at all could be judged. [default: never]",
 )
 @gates.verdict_options
 def compare(
@@ -68,7 +69,8 @@ def compare(
         "missing": whole.missing,
         "unknown": failed + unknown > 0,
     }
-    return 1 if any(closing[word] for word in gate) else 0
+    unjudged = options.nothing_judged(len(whole.judged) > unknown, gate)
+    return 1 if unjudged or any(closing[word] for word in gate) else 0
 
 
 def _warn_of_containers(whole: Comparison) -> None:

@@ -161,6 +161,14 @@ def warn_of_ungated(failed: int, unknown: int, gate: frozenset[str]) -> None:
         click.echo(f"warning: {message}", err=True)
 
 
+def nothing_judged(judged: bool, gate: frozenset[str]) -> bool:
+    """Whether a gate closes as no verdict was given at all; stderr then says so."""
+    if judged or not gate:
+        return False
+    click.echo("error: nothing was judged, so --fail-on exits with 1", err=True)
+    return True
+
+
 def progress_bar(*, quiet: bool = False) -> "Progress":
     """A progress bar on stderr, gone at its end; none where stderr is no terminal."""
     from rich.progress import Progress

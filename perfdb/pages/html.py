@@ -4,8 +4,9 @@ Markdown, reStructuredText and copied text become HTML first, so this is the one
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement, PreformattedString
@@ -45,6 +46,26 @@ _BARE_TASK = re.compile(
 """A line that is the title of a section, on a page copied without its markup."""
 _TASK_LEVEL: Final = 2
 _DEEPEST: Final = 100
+
+
+class _Tree(BeautifulSoup):
+    """Tags far deeper than a page has are left out: for each, bs4 looks at all that hold it."""
+
+    def reset(self) -> None:
+        self._left_out = Counter[str]()
+        super().reset()
+
+    def handle_starttag(self, name: str, *of: Any, **named: Any) -> Tag | None:
+        if len(self.tagStack) <= 2 * _DEEPEST:
+            return super().handle_starttag(name, *of, **named)
+        self._left_out[name] += 1
+        return None
+
+    def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
+        if not self._left_out[name]:
+            return super().handle_endtag(name, nsprefix)
+        self._left_out[name] -= 1
+        return None
 
 
 def recognizes(text: str) -> bool:
@@ -87,7 +108,7 @@ def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
     Marks of footnotes are `[^1]`, withdrawn text is `~~text~~`. docutils writes a footnote as a
     label and a text.
     """
-    tree = BeautifulSoup(text + "\n", "html.parser")
+    tree = _Tree(text + "\n", "html.parser")
     nodes = _nodes(tree)
     for node in nodes:
         if isinstance(node, PreformattedString) or (isinstance(node, Tag) and _is_silent(node)):

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from perfdb.db.tables import (
     STEP_COLUMNS,
     cases,
     models,
     releases,
+    results,
     run_files,
     runs,
     sources,
@@ -49,6 +50,33 @@ def all_runs() -> Rows:
     columns = (*runs.c, *PARTITIONS.values(), *titled, sources.c.ingested_at)
     read = _that_count(*columns).join(sources, runs.c.source_id == sources.c.id)
     return read.order_by(runs.c.run_id)
+
+
+def newest(most: int, outcomes: Collection[str], run_ids: Collection[str]) -> Rows:
+    """The newest runs, at most so many, and those of some ids; as `all_runs` has them.
+
+    `outcomes`: of these alone; of every one if empty. Runs without a start time come last, the
+    last ingested first. `source`: the file that the figures were read from.
+    """
+    order = (runs.c.started_at.desc().nulls_last(), runs.c.id.desc())
+    ended = select(runs.c.id).where(runs.c.withdrawn.is_(None))
+    if outcomes:
+        ended = ended.where(runs.c.outcome.in_(outcomes))
+    read_from = (
+        select(func.min(sources.c.path))
+        .join(results, results.c.source_id == sources.c.id)
+        .where(results.c.run_id == runs.c.id, ~results.c.superseded)
+        .correlate(runs)
+    )
+    wanted = runs.c.id.in_(ended.order_by(*order).limit(most)) | runs.c.run_id.in_(run_ids)
+    found = all_runs().add_columns(read_from.scalar_subquery().label("source")).where(wanted)
+    return found.order_by(None).order_by(*order)
+
+
+def outcomes() -> Select[str, int]:
+    """How many of the runs that count ended how."""
+    counted = select(runs.c.outcome, func.count()).where(runs.c.withdrawn.is_(None))
+    return counted.group_by(runs.c.outcome).order_by(runs.c.outcome)
 
 
 def all_steps() -> Rows:

@@ -21,7 +21,7 @@ from perfdb.site import files
 _KEPT: Final = ("doctrees", "html")
 """What a build changes; without the first, the next begins from nothing."""
 _NOTE: Final = "site.json"
-"""The ages of the files of the site."""
+"""The hashes of the files of the site."""
 _FAILED: Final = 2
 """The exit code of Sphinx for anything but warnings."""
 
@@ -62,34 +62,35 @@ def _move(root: Path, new: Path, last: Path) -> None:
     """Put what was made into its place."""
     html, made = root / "html", new / "html"
     known = files.read_note(root / _NOTE)
-    others = files.ages(html, html.rglob("*")).keys() - known.keys() if known else set()
-    ages = files.ages(made, made.rglob("*"))
-    ages = {name: age for name, age in ages.items() if name not in others}
+    there = {path.relative_to(html).as_posix() for path in html.rglob("*") if path.is_file()}
+    others = there - known.keys() if known else set()
+    hashes = files.hashes(made, made.rglob("*"))
+    hashes = {name: its_hash for name, its_hash in hashes.items() if name not in others}
     last.mkdir()
     for name in _KEPT:
         if (root / name).exists():
             shutil.move(root / name, last / name)
     for name in reversed(_KEPT):
         shutil.move(new / name, root / name)
-    files.replace(root / _NOTE, json.dumps(ages).encode())
+    files.replace(root / _NOTE, json.dumps(hashes).encode())
 
 
 def _copy(root: Path, new: Path) -> None:
     """Copy what a build begins with; where it begins from nothing, what others put into the site.
 
-    The name of a server's file, or a repository: the site has been made of the files in `ages`.
+    The name of a server's file, or a repository: the site has been made of the files in `hashes`.
     """
-    html, ages = root / "html", files.read_note(root / _NOTE)
-    changed = files.changed(html, ages)
+    html, hashes = root / "html", files.read_note(root / _NOTE)
+    changed = files.changed(html, hashes)
     if changed:
         sys.stderr.write(f"note: {html / changed} was changed: the site is built from nothing\n")
-    is_whole = bool(ages) and not changed and (root / "doctrees").is_dir()
+    is_whole = bool(hashes) and not changed and (root / "doctrees").is_dir()
 
     def made(folder: str, names: Sequence[str]) -> set[str]:
         where = Path(folder).relative_to(html)
-        return {name for name in names if not is_whole and (where / name).as_posix() in ages}
+        return {name for name in names if not is_whole and (where / name).as_posix() in hashes}
 
-    if ages and html.is_dir():
+    if hashes and html.is_dir():
         shutil.copytree(html, new / "html", symlinks=True, ignore=made)
         files.prune(new / "html")
     if is_whole:

@@ -203,11 +203,11 @@ def state_of_file(path: Path) -> str | None:
 
 
 class DoneNote(TypedDict, total=False):
-    """What the last build was made from, the ages of its files, and what documents show."""
+    """What the last build was made from, the hashes of its files, and what documents show."""
 
     key: str | None
     code: str
-    files: dict[str, list[int]]
+    files: dict[str, str]
     keys: dict[str, str]
 
 
@@ -237,7 +237,7 @@ def untouched(layout: SiteLayout) -> set[Path]:
     done = noted(layout)
     made = done.get("files", {}) if done.get("code") == code() else {}
     return {
-        layout.root / name for name, age in made.items() if not changed(layout.root, {name: age})
+        layout.root / name for name, its in made.items() if not changed(layout.root, {name: its})
     }
 
 
@@ -245,21 +245,21 @@ def note_done(
     layout: SiteLayout, key: str | None, made: Iterable[Path], keys: dict[str, str]
 ) -> None:
     """Note what the files were made from, and the keys of what documents show."""
-    of_files = ages(layout.root, sorted(made))
+    of_files = hashes(layout.root, sorted(made))
     done: DoneNote = {"key": key, "code": code(), "files": of_files, "keys": keys}
     replace(layout.done, json.dumps(done).encode())
 
 
-def ages(root: Path, paths: Iterable[Path]) -> dict[str, list[int]]:
-    """The sizes and the times of the files among some paths, by their names below a folder."""
-    return {path.relative_to(root).as_posix(): _age(path) for path in paths if path.is_file()}
+def hashes(root: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """The hashes of the files among some paths, by their names below a folder."""
+    return {path.relative_to(root).as_posix(): _hash(path) for path in paths if path.is_file()}
 
 
-def changed(root: Path, known: Mapping[str, list[int]]) -> str | None:
-    """The first file that is gone or has been written to since, whatever its time says."""
-    for name, age in known.items():
+def changed(root: Path, known: Mapping[str, str]) -> str | None:
+    """The first file that is gone or holds something else, whatever its size and times say."""
+    for name, its_hash in known.items():
         try:
-            is_same = _age(root / name) == age
+            is_same = _hash(root / name) == its_hash
         except OSError:
             is_same = False
         if not is_same:
@@ -267,7 +267,6 @@ def changed(root: Path, known: Mapping[str, list[int]]) -> str | None:
     return None
 
 
-def _age(path: Path) -> list[int]:
-    """Nobody but the system sets the last, the time of the last change."""
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

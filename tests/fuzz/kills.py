@@ -1,4 +1,4 @@
-"""Kills perfdb at random moments: `python -m tests.fuzz.kills --ingests 100 --runs 20`.
+"""Kills perfdb at random moments: `python -m tests.fuzz.kills`, about half an hour.
 
 On SQLite and on PostgreSQL. After each kill the store must prove itself, and the site be a whole
 one; the next command completes what was cut off, and nothing is lost or there twice.
@@ -24,6 +24,7 @@ from perfdb.db import migrate
 from perfdb.db.session import store_url
 from perfdb.ingest import Options, ingest
 from perfdb.pages.base import PageContext
+from perfdb.record import Outcome
 from perfdb.rundir import RECORD, RunDir
 from tests.snapshots import snapshot
 from tests.test_interrupted_ingest import OPTIONS, PERFDB, faults, killed_after, written
@@ -39,7 +40,7 @@ sequence_length: 64
 global_batch_size: 2
 micro_batch_size: 1
 warmup_steps: 1
-measured_steps: 30
+measured_steps: 500
 """
 CONF = 'extensions = ["perfdb.site"]\nhtml_theme = "basic"\n'
 Count = Counter[str]
@@ -103,16 +104,29 @@ def killed(command: Sequence[str], cwd: Path, seconds: float) -> bool:
 
 
 def runs(urls: dict[str, URL], folder: Path, kills: int) -> Count:
-    """Run one more of a case each time; what was cut off says so, and counts as nothing else."""
+    """Run one more of a case each time; what was cut off says so, and counts as nothing else.
+
+    The kills are spread over the seconds that a run takes from its start to its end.
+    """
     found: Count = Counter()
     (folder / "kills.yaml").write_text(RECIPE)
     command = [*PERFDB, "run", "kills.yaml", "--repeat"]
+    began = time.monotonic()
+    subprocess.run([*command, "1"], cwd=folder, check=True, capture_output=True)
+    seconds = time.monotonic() - began
     for number in range(kills):
-        found["killed"] += killed([*command, f"{number + 1}"], folder, random.uniform(0, 15))
+        moment = seconds * (number + random.random()) / kills
+        found["killed"] += killed([*command, f"{number + 2}"], folder, moment)
     done = subprocess.run([*command, "3"], cwd=folder, check=False, capture_output=True, text=True)
     assert 0 == done.returncode, done.stderr
-    made = [RunDir(path.parent).read_record() for path in (folder / "runs").glob(f"*/{RECORD}")]
+    places = [RunDir(path.parent) for path in (folder / "runs").glob(f"*/{RECORD}")]
+    made = [place.read_record() for place in places]
     found.update(str(one.outcome) for one in made)
+    begun = [
+        one.outcome == Outcome.INTERRUPTED and place.steps.exists() and place.read_steps()
+        for one, place in zip(made, places, strict=True)
+    ]
+    found["interrupted while it trained"] = sum(map(bool, begun))
     assert not found["None"]
     said = []
     for url in urls.values():
@@ -169,8 +183,8 @@ def said(kills: int, what: str, where: str, counts: Count) -> None:
 def main() -> None:
     """Print what was killed where. Fails where something was lost."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for what in ("ingests", "runs", "builds"):
-        parser.add_argument(f"--{what}", type=int, default=5)
+    for what, kills in (("ingests", 100), ("builds", 20), ("runs", 20)):
+        parser.add_argument(f"--{what}", type=int, default=kills, help=f"[{kills}]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, stores(Path(temporary)) as urls:
         folder = Path(temporary)

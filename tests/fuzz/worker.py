@@ -42,6 +42,7 @@ def main() -> None:
         "max_total_time": seconds,
         "max_len": max(targets.TARGETS[name].most_bytes, *map(len, starts)),
         "timeout": MOST_SECONDS_WAITED,
+        "report_slow_units": MOST_SECONDS_WAITED,
         "rss_limit_mb": MOST_MEMORY_MIB,
         "artifact_prefix": f"{folder}/fault-",
         "print_final_stats": 1,

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.runner.megatron_worker import needs_megatron
 from tests.seeds import ROOT
 from tests.shell import Shell
 
-pytest.importorskip("megatron.core")
+pytestmark = needs_megatron  # by name: an import would cost each process that collects seconds
 
 NEMO = ROOT / "recipes" / "nemo"
 TOO_LARGE = """

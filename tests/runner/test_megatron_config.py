@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from runner.megatron.config import WorkerConfigError, parse_config, read_config
-from runner.worker import DeviceError, check_device
 from tests.runner.megatron_worker import config
 
 
@@ -77,5 +76,7 @@ def test_the_batch_is_divided_over_the_copies_of_the_model() -> None:
     ],
 )
 def test_a_run_is_refused_on_another_device(wanted: str, found: str, message: str | None) -> None:
+    from runner.worker import DeviceError, check_device
+
     with pytest.raises(DeviceError, match=message) if message else nullcontext():
         check_device(wanted, found, "2.9.0")

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir, find_runs
+from tests.shell import Shell
 
 PERFDB = str(Path(sys.executable).with_name("perfdb"))
 
@@ -43,24 +45,44 @@ def write(folder: Path, name: str, **changes: object) -> Path:
     return path
 
 
-def perfdb(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PERFDB, *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
-    )
+def alone(cwd: Path) -> dict[str, str]:
+    """Variables of a runner that waits for no other on this machine."""
+    return {**os.environ, "TMPDIR": str(cwd)}
 
 
 def runs(cwd: Path) -> dict[str, RunDir]:
     return {run.read_record().recipe.name: run for run in find_runs(cwd / "runs")}
 
 
-def test_a_failure_does_not_stop_the_rest_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    recipes = tmp_path / "recipes"
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, Any]]:
+    """Three runs, the exit code and the row of each; a foreign package named `runner` lies there.
+
+    The first diverges, the second takes longer than it may.
+    """
+    cwd = tmp_path_factory.mktemp("ended")
+    (cwd / "runner").mkdir()
+    (cwd / "runner" / "__init__.py").write_text("raise SystemExit('the wrong runner')")
+    recipes = cwd / "recipes"
     write(recipes, "a-diverges", options="optimizer_lr: 1.0e+30")
-    write(recipes, "b-too-slow", gbs=2, steps=100_000, timeout_s=8)
+    write(recipes, "b-too-slow", gbs=2, steps=100_000, timeout_s=4)
     write(recipes, "c-finishes")
-    done = perfdb(tmp_path, "run", "recipes", "--json")
-    assert 1 == done.returncode
-    rows = {row["case"]: row for row in json.loads(done.stdout)["cases"]}
+    done = subprocess.run(
+        [PERFDB, "run", "recipes", "--json"],
+        cwd=cwd,
+        env=alone(cwd) | {"NCCL_API_TOKEN": "do-not-keep"},
+        capture_output=True,
+        check=False,
+        timeout=240,
+    )
+    return cwd, done.returncode, {row["case"]: row for row in json.loads(done.stdout)["cases"]}
+
+
+def test_a_failure_does_not_stop_the_rest_and_the_exit_code_says_so(
+    ended: tuple[Path, int, dict[str, Any]], perfdb: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cwd, code, rows = ended
+    assert 1 == code
     assert {
         "a-diverges": "nan_grad_norm",
         "b-too-slow": "timed_out",
@@ -68,28 +90,24 @@ def test_a_failure_does_not_stop_the_rest_and_the_exit_code_says_so(tmp_path: Pa
     } == {name: row["outcome"] for name, row in rows.items()}
     assert rows["a-diverges"]["step_time_s"] is None
     assert rows["c-finishes"]["num_steps"] == 3
-    again = perfdb(tmp_path, "run", "recipes", "--only", "c-*")
-    assert 0 == again.returncode
-    assert "0 to run, 1 finished before" in again.stderr
+    monkeypatch.chdir(cwd)
+    again = perfdb("run", "recipes", "--only", "c-*")
+    assert (0, True) == (again.code, "0 to run, 1 finished before" in again.stderr)
     known = rows["c-finishes"] | {"status": "done", "reason": "finished before"}
     for more in ([], ["--dry-run"]):
-        told = perfdb(tmp_path, "run", "recipes", "--only", "c-*", "--json", *more).stdout
+        told = perfdb("run", "recipes", "--only", "c-*", "--json", *more).stdout
         assert [known] == json.loads(told)["cases"]
 
 
-def test_a_run_directory_has_everything_of_its_run(tmp_path: Path) -> None:
-    """A foreign package named `runner` in the working folder is not imported."""
-    (tmp_path / "runner").mkdir()
-    (tmp_path / "runner" / "__init__.py").write_text("raise SystemExit('the wrong runner')")
-    recipe = write(tmp_path / "recipes", "one")
-    environment = {**os.environ, "NCCL_API_TOKEN": "do-not-keep"}
-    command = [PERFDB, "run", "recipes/one.yaml"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    run = runs(tmp_path)["one"]
+def test_a_run_directory_has_everything_of_its_run(
+    ended: tuple[Path, int, dict[str, Any]],
+) -> None:
+    cwd, _, _ = ended
+    run = runs(cwd)["c-finishes"]
     record, summary = run.read_record(), run.read_summary()
     assert summary
     assert Outcome.FINISHED is record.outcome
-    assert recipe.read_text() == run.recipe.read_text()
+    assert (cwd / "recipes" / "c-finishes.yaml").read_text() == run.recipe.read_text()
     assert [1, 2, 3, 4] == [step.step for step in run.read_steps()]
     assert 256 == run.read_steps()[0].tokens
     assert summary.versions["megatron-core"] == record.release.version
@@ -98,14 +116,24 @@ def test_a_run_directory_has_everything_of_its_run(tmp_path: Path) -> None:
     assert any("iteration" in log.read_text() for log in run.logs())
 
 
+def test_a_run_that_diverges_goes_on_and_says_so(
+    ended: tuple[Path, int, dict[str, Any]],
+) -> None:
+    """Not-a-number is written as text, so that every JSON reader reads the line."""
+    run = runs(ended[0])["a-diverges"]
+    steps = [json.loads(line) for line in run.steps.read_text().splitlines()]
+    assert [("NaN", "NaN")] * 2 == [(step["loss"], step["grad_norm"]) for step in steps[2:]]
+    said = "".join(log.read_text() for log in run.logs())
+    assert 2 <= said.count("number of nan iterations:   1 |")
+
+
 def killed_in_the_middle(cwd: Path, how: signal.Signals) -> subprocess.Popen[bytes]:
-    """Start a runner whose second case takes long, and kill it while that one is at work."""
-    write(cwd / "recipes", "a-quick")
+    """Start a runner whose last case takes long, and kill it while that one is at work."""
     write(cwd / "recipes", "b-long", gbs=2, steps=2000)
     # What was started in the background ignores Ctrl-C, and has its children ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    runner = subprocess.Popen([PERFDB, "run", "recipes"], cwd=cwd, stderr=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL)  # fmt: skip
+    runner = subprocess.Popen([PERFDB, "run", "recipes"], cwd=cwd, env=alone(cwd),
+                              stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
     signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline and runner.poll() is None:
@@ -120,7 +148,9 @@ def killed_in_the_middle(cwd: Path, how: signal.Signals) -> subprocess.Popen[byt
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of two cases, one had finished."""
     cwd = tmp_path_factory.mktemp("killed")
+    write(cwd / "recipes", "a-quick")
     killed_in_the_middle(cwd, signal.SIGKILL)
     return cwd
 
@@ -146,15 +176,18 @@ def workers_of(marker: str) -> list[str]:
     return found
 
 
-def test_after_a_kill_the_finished_is_kept_and_the_rest_is_run(killed: Path) -> None:
+def test_after_a_kill_the_finished_is_kept_and_the_rest_is_run(
+    killed: Path, perfdb: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = runs(killed)
     assert Outcome.FINISHED is before["a-quick"].read_record().outcome
     assert before["b-long"].read_record().outcome is None
     cut_off = before["b-long"].path
     # The same case with fewer steps: how long a case is measured is not part of what it is.
     write(killed / "recipes", "b-long", gbs=2, steps=3)
-    done = perfdb(killed, "run", "recipes", "--json")
-    assert 0 == done.returncode
+    monkeypatch.chdir(killed)
+    done = perfdb("run", "recipes", "--json")
+    assert 0 == done.code
     rows = {row["case"]: row["status"] for row in json.loads(done.stdout)["cases"]}
     assert {"a-quick": "done", "b-long": "finished"} == rows
     assert Outcome.INTERRUPTED is RunDir(cut_off).read_record().outcome
@@ -166,13 +199,17 @@ def test_ctrl_c_stops_cleanly_and_says_so_in_the_record(tmp_path: Path) -> None:
     assert [] == workers_of(str(tmp_path))
     record = runs(tmp_path)["b-long"].read_record()
     assert (Outcome.INTERRUPTED, "stopped by the user") == (record.outcome, record.error)
-    assert len(runs(tmp_path)["b-long"].read_steps()) > 2
+    run = runs(tmp_path)["b-long"]
+    assert run.steps.read_text().endswith("}\n"), "each step is in the file as it happens, whole"
+    assert list(range(1, len(run.read_steps()) + 1)) == [step.step for step in run.read_steps()]
+    assert len(run.read_steps()) > 2
+    assert not run.summary.exists()
 
 
-def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path: Path) -> None:
+def test_dry_run_shows_the_plan_and_writes_nothing(perfdb: Shell, tmp_path: Path) -> None:
     write(tmp_path / "recipes", "one")
-    done = perfdb(tmp_path, "run", "recipes", "--dry-run")
-    assert 0 == done.returncode
+    done = perfdb("run", "recipes", "--dry-run")
+    assert 0 == done.code
     assert "run  one on 1 × cpu" in done.stderr
     assert "-m runner.megatron.train --config" in done.stdout
     assert not (tmp_path / "runs").exists()

@@ -21,6 +21,8 @@ from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.site.addresses import FOLDERS
+from tests import logs
+from tests.conftest import made_once
 from tests.factories import EVIL, TEN_STEPS, case, published, release, stored, write_run
 
 ROOT = Path(__file__).parents[2]
@@ -51,21 +53,22 @@ class Site:
         """What Sphinx keeps for the next build."""
         return self.docs.parent / "doctrees"
 
-    def build(self, *, named: bool = True) -> "subprocess.CompletedProcess[str]":
-        """Build as `make docs` does, with PERFDB_URL or without."""
+    def build(self, *, named: bool = True, address: str = "") -> "subprocess.CompletedProcess[str]":
+        """Build as `make docs` does, with PERFDB_URL or without, for an address or for none."""
         command = [sys.executable, "-m", "sphinx", "-nWq", "--keep-going", "-b", "html"]
+        known = {"PERFDB_URL": self.url.render_as_string()} if named else {}
         return subprocess.run(
             [*command, "-d", self.doctrees, self.docs, self.html],
-            env=os.environ | ({"PERFDB_URL": self.url.render_as_string()} if named else {}),
+            env=os.environ | known | {"PERFDB_SITE_URL": address},
             cwd=self.docs.parent,
             capture_output=True,
             text=True,
             check=False,
         )
 
-    def built(self) -> "Site":
+    def built(self, *, named: bool = True, address: str = "") -> "Site":
         """The same, built without a warning."""
-        done = self.build()
+        done = self.build(named=named, address=address)
         assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
         return self
 
@@ -109,10 +112,8 @@ def all_runs(folder: Path) -> list[RunDir]:
     ]
 
 
-@pytest.fixture(scope="session")
-def full_store(tmp_path_factory: pytest.TempPathFactory) -> URL:
+def full_store(folder: Path) -> URL:
     """Runs, published pages, and DFM's page as it was published where it can be had."""
-    folder = tmp_path_factory.mktemp("store")
     url = store_url(str(folder / "store.sqlite"))
     stored(url, *all_runs(folder / "runs"), published())
     for page, version in ((DFM, "main"), (SEED, "seed")):
@@ -123,9 +124,30 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> URL:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, full_store: URL) -> Site:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The site of the full store, built."""
-    return site_of(tmp_path_factory.mktemp("site"), full_store).built()
+    folder = made_once(
+        tmp_path_factory, "site", lambda folder: site_of(folder, full_store(folder)).built()
+    )
+    return Site(folder / "docs", store_url(str(folder / "store.sqlite")))
+
+
+ADDRESS = "https://perf.example.org/training/"
+
+
+@pytest.fixture(scope="session")
+def addressed(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A site of nothing but logs, built for an address."""
+
+    def make(folder: Path) -> None:
+        url = store_url(str(folder / "store.sqlite"))
+        logs.write(folder / "logs")
+        logs.write(folder / "logs", logs.SUMMARY, "results.json")
+        assert 2 == ingest.ingest([folder / "logs"], url, logs.GIVEN).new
+        site_of(folder, url).built(address=ADDRESS.rstrip("/"))
+
+    folder = made_once(tmp_path_factory, "addressed", make)
+    return Site(folder / "docs", store_url(str(folder / "store.sqlite")))
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

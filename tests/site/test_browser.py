@@ -53,35 +53,6 @@ def test_a_tab_and_the_address_choose_a_system_in_every_set_of_tabs(
     assert "?system=dgx-h100" in page.url
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_page_asks_another_host_or_complains_or_is_wider_than_a_phone(
-    browser: Browser, address: str, theme: str
-) -> None:
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, color_scheme="dark" if theme == "dark" else "light"
-    )
-    page = context.new_page()
-    asked: list[str] = []
-    complaints: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None,
-    )
-    wide, covered = [], []
-    for name in PAGES:
-        page.goto(address + name)
-        if page.evaluate("document.documentElement.scrollWidth") > 390:
-            wide.append(name)
-        covered += [f"{name}: {label}" for label in page.evaluate(COVERED)]
-    context.close()
-    assert [] == wide
-    assert [] == covered
-    assert [] == complaints
-    assert set() == {url for url in asked if not url.startswith((address, "data:"))}
-
-
 def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address: str) -> None:
     page.goto(address + RELEASE)
     figure = page.locator("table.perf:visible a.e").first
@@ -93,19 +64,34 @@ def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address:
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
-def test_no_page_has_a_serious_fault_of_accessibility(
+def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
     browser: Browser, address: str, width: int, theme: Literal["light", "dark"]
 ) -> None:
     """By every rule of axe. Colors depend on the theme alone, and nothing else does."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = context.new_page()
-    faults = []
+    asked: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None,
+    )
+    wide, covered, faults = [], [], []
     for name in PAGES:
+        page.set_viewport_size({"width": 390, "height": 900})
         page.goto(address + name)
         page.wait_for_selector(f"html[data-theme={theme}]", state="attached")
+        if page.evaluate("document.documentElement.scrollWidth") > 390:
+            wide.append(name)
+        covered += [f"{name}: {label}" for label in page.evaluate(COVERED)]
+        page.set_viewport_size({"width": width, "height": 900})
         page.add_style_tag(content=AT_ONCE)
         faults += [(name, *fault) for fault in grave_faults(page)]
     context.close()
+    assert ([], [], []) == (wide, covered, complaints)
+    assert set() == {url for url in asked if not url.startswith((address, "data:"))}
     assert [] == faults
 
 

@@ -1,29 +1,24 @@
 """The whole site, built by Sphinx: it is clean, it is right, and it is always the same."""
 
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from bs4.element import Tag
+from sphinx.cmd.build import main as sphinx
 from sqlalchemy import URL
 
-from perfdb import ingest
-from perfdb.db import migrate
 from perfdb.db.session import store_url
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from perfdb.record import Figures
 from perfdb.site.addresses import FOLDERS
 from perfdb.site.files import is_made
-from tests import logs
-from tests.factories import EVIL, case, published, release, stored, write_run
+from tests.factories import EVIL, release, stored, write_run
 from tests.site.conftest import DFM, Site, site_of
 from tests.site.samples import words
 
@@ -194,25 +189,6 @@ def test_neither_the_site_nor_what_sphinx_keeps_names_the_store(site: Site) -> N
     assert [] == [path for path in served if path.suffix == ".pickle"]
 
 
-def test_the_same_store_makes_the_same_bytes(site: Site, tmp_path: Path) -> None:
-    def contents(folder: Path) -> dict[str, bytes]:
-        files = (path for path in folder.rglob("*") if path.is_file())
-        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-    assert contents(site.html) == contents(site_of(tmp_path, site.url).built().html)
-
-
-def test_a_site_without_data_says_so_and_how_to_get_some(tmp_path: Path) -> None:
-    """Before the first ingest there is no database where one is looked for that is not named."""
-    site = site_of(tmp_path, store_url(str(tmp_path / "none.sqlite")))
-    done = site.build(named=False)
-    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
-    lists = ("changes", "models", "performance", "runs", "scaling", "systems")
-    for page in ("index.html", *(f"{name}/index.html" for name in lists)):
-        assert "There is no data yet" in words(soup(site.html / page).article)
-        assert "perfdb ingest" in words(soup(site.html / page).article)
-
-
 def test_a_named_store_that_cannot_be_read_stops_the_build(tmp_path: Path) -> None:
     """With an empty site in its place, every figure would be gone."""
     url = store_url(str(tmp_path / "other.sqlite"))
@@ -227,27 +203,37 @@ def test_a_named_store_that_cannot_be_read_stops_the_build(tmp_path: Path) -> No
         (tmp_path / "other.sqlite").touch()
 
 
-def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
-    def written(site: Site) -> dict[str, int]:
-        """When each page was written, in nanoseconds; Sphinx always writes these three."""
-        always = {"404.html", "genindex.html", "search.html"}
-        pages = [page for page in site.html.rglob("*.html") if page.name not in always]
-        return {str(page.relative_to(site.html)): page.stat().st_mtime_ns for page in pages}
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
+
+def written(site: Site) -> dict[str, int]:
+    """When each page was written, in nanoseconds; Sphinx always writes these three."""
+    always = {"404.html", "genindex.html", "search.html"}
+    pages = [page for page in site.html.rglob("*.html") if page.name not in always]
+    return {str(page.relative_to(site.html)): page.stat().st_mtime_ns for page in pages}
+
+
+def test_the_same_store_makes_the_same_bytes_and_another_only_what_is_another(
+    site: Site, tmp_path: Path
+) -> None:
+    """Wherever it lies. A build redoes what has changed; without a store no made page is left.
+
+    Before the first ingest there is no database where one is looked for that is not named.
+    """
     url = store_url(str(tmp_path / "store.sqlite"))
-    others = {"framework": "nemo", "model": "llama3-70b", "system": "dgx-b200"}
-    figures = Figures(tokens_per_sec_per_gpu=1_477, model_tflops_per_sec_per_gpu=711)
-    scaled = [published(n, case=case(**others, num_gpus=n), figures=figures) for n in (8, 16)]
-    stored(url, *scaled)
-    stored(url, write_run(tmp_path, run_id="one"))
-    site = site_of(tmp_path, url).built()
-    own = site.docs / "runs" / "notes.md"
+    shutil.copy(str(site.url.database), str(url.database))
+    mine = site_of(tmp_path, url).built()
+    assert contents(site.html) == contents(mine.html)
+
+    own = mine.docs / "runs" / "notes.md"
     own.write_text("---\norphan: true\n---\n\n# Notes on runs\n")
-    first = written(site.built())
-    assert first == written(site.built())
+    first = written(mine.built())
+    assert first == written(mine.built())
 
     stored(url, write_run(tmp_path, run_id="two", release=release("0.16.1")))
-    second = written(site.built())
+    second = written(mine.built())
     rewritten = {page for page in second if first.get(page) != second[page]}
     assert {
         "changes/megatron-core.html", "index.html", "models/llama3-8b.html",
@@ -256,29 +242,26 @@ def test_a_build_redoes_only_what_has_changed(tmp_path: Path) -> None:
         "runs/two.html", "systems/dgx-h100.html",
     } <= rewritten  # fmt: skip
     assert {
-        "method.html", "models/llama3-70b.html", "performance/nemo/25.04.html", "runs/one.html",
-        "scaling/nemo/25.04/dgx-b200.html", "systems/dgx-b200.html",
+        "method.html", "models/llama3.1-405b.html", "performance/dfm/main.html",
+        "performance/nemo/25.04.html", "runs/out-of-memory.html",
+        "scaling/dfm/main/dgx-h100.html", "systems/dgx-gb200.html",
     } <= first.keys() - rewritten  # fmt: skip
 
-    shutil.move(tmp_path / "store.sqlite", tmp_path / "away.sqlite")
-    migrate.upgrade(url)
-    site.built()
-    kept = [page for folder in FOLDERS for page in (site.docs / folder).rglob("*.md")]
+    mine.built(named=False)
+    kept = [page for folder in FOLDERS for page in (mine.docs / folder).rglob("*.md")]
     assert {own} == {page for page in kept if not is_made(page)}
     lists = {"archive", "audit", "changelog", "index"}
     assert lists == {page.stem for page in kept if is_made(page)}
-    for page in ("index.html", "performance/index.html"):
-        assert "There is no data yet" in words(soup(site.html / page).article)
-    assert not [*(site.html / "performance").glob("*/*.html"), *(site.html / "changes").glob("m*")]
+    assert not [*(mine.html / "performance").glob("*/*.html"), *(mine.html / "changes").glob("m*")]
+    names = ("changes", "models", "performance", "runs", "scaling", "systems")
+    for page in ("index.html", *(f"{name}/index.html" for name in names)):
+        assert "There is no data yet" in words(soup(mine.html / page).article)
+        assert "perfdb ingest" in words(soup(mine.html / page).article)
 
 
-def test_the_runs_of_logs_have_pages_without_recipe_start_and_command(tmp_path: Path) -> None:
-    """A site of nothing but logs: what a log does not say is shown as unknown."""
-    url = store_url(str(tmp_path / "store.sqlite"))
-    logs.write(tmp_path / "logs")
-    logs.write(tmp_path / "logs", logs.SUMMARY, "results.json")
-    assert 2 == ingest.ingest([tmp_path / "logs"], url, logs.GIVEN).new
-    html = site_of(tmp_path, url).built().html
+def test_the_runs_of_logs_have_pages_without_recipe_start_and_command(addressed: Site) -> None:
+    """What a log does not say is shown as unknown."""
+    html = addressed.html
     [page] = (html / "runs").glob("log-*.html")
     text = words(soup(page))
     for known in ("Recipe – ", "Started – ", "kept no recipe file.", "kept no command."):
@@ -286,19 +269,19 @@ def test_the_runs_of_logs_have_pages_without_recipe_start_and_command(tmp_path: 
     assert "finished" in words(soup(html / "runs" / "index.html"))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize(
     ("builder", "page"), [("dirhtml", "models/llama3-8b/index.html"), ("singlehtml", "index.html")]
 )
 def test_other_builders_of_html_make_the_pages_too(
-    sqlite: URL, tmp_path: Path, builder: str, page: str
+    sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builder: str, page: str
 ) -> None:
     """One gives each page a folder of its own, the other makes a single page without a search."""
     stored(sqlite, write_run(tmp_path / "runs"))
     (tmp_path / "conf.py").write_text('extensions = ["perfdb.site"]\n')
     listed = "models/index\nmodels/llama3-8b\n"
     (tmp_path / "index.md").write_text(f"# Site\n\n```{{toctree}}\n{listed}```\n")
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", builder, tmp_path, tmp_path / "html"]
-    env = os.environ | {"PERFDB_URL": sqlite.render_as_string()}
+    monkeypatch.setenv("PERFDB_URL", sqlite.render_as_string())
     for _ in range(2):
-        subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+        assert 0 == sphinx(["-q", "-b", builder, str(tmp_path), str(tmp_path / "html")])
         assert "Llama 3 8B" in soup(tmp_path / "html" / page).get_text()

@@ -1,9 +1,6 @@
 """What search engines and other programs find: descriptions, lists of pages, addresses."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -12,30 +9,15 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tests.factories import EVIL
-from tests.site.conftest import ROOT, Site, site_of
+from tests.site.conftest import ADDRESS, ROOT, Site
 
 pytestmark = pytest.mark.slow
 
-ADDRESS = "https://perf.example.org/training/"
 WRITTEN = sorted(
     page.relative_to(ROOT / "docs")
     for kind in (".", "tutorial", "how-to", "explanation", "reference")
     for page in (ROOT / "docs" / kind).glob("*.md")
 )
-
-
-@pytest.fixture(scope="module")
-def addressed(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The same site, built for an address."""
-    made = site_of(tmp_path_factory.mktemp("addressed"), site.url)
-    subprocess.run(
-        [sys.executable, "-m", "sphinx", "-nWq", "-b", "html", made.docs, made.html],
-        env=os.environ
-        | {"PERFDB_URL": made.url.render_as_string(), "PERFDB_SITE_URL": ADDRESS.rstrip("/")},
-        cwd=made.docs.parent,
-        check=True,
-    )
-    return made
 
 
 def pages(site: Site) -> list[str]:
