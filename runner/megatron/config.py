@@ -6,9 +6,9 @@ checks recipes (`perfdb.recipe.check`): a layout that trains wrongly never gets 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 SCHEMA_VERSION = 1
 
@@ -85,12 +85,8 @@ class WorkerConfig:
     kind: Literal["benchmark", "profile", "checkpoint"] = "benchmark"
     """A profile is of the measured steps; a checkpoint is saved after them."""
     profile_ranks: tuple[int, ...] = ()
-    reload_layout: Mapping[str, int] = field(default_factory=dict)
+    reload_layout: Mapping[str, Any] = field(default_factory=dict)
     """The sizes in which the layout that a checkpoint is also loaded into differs."""
-
-    def with_layout(self, sizes: Mapping[str, Any]) -> Self:
-        """The same run with other parallel sizes."""
-        return replace(self, **sizes)
 
     @property
     def total_steps(self) -> int:

@@ -14,6 +14,9 @@ from sqlalchemy import URL
 
 from perfdb import recipe
 from perfdb.rundir import RunDir
+from perfdb.site.data import stored
+from perfdb.site.page import Section
+from perfdb.site.pages.runs import pages as run_pages
 from runner.backends import megatron_core
 from runner.launchers import local
 from tests.shell import Shell
@@ -82,6 +85,16 @@ def test_their_timings_are_in_no_table_and_no_export_of_results(
     results = perfdb("export", "results", "--format", "json", *db)
     assert [] == json.loads(results.stdout)
     assert 0 == perfdb("verify", *db).code
+    shown = stored(store)
+    assert ((), ()) == (shown.results, shown.current)
+    titles = {page.about for page in run_pages(shown)}
+    assert {"a checkpoint run", "a profile run"} == {
+        kind for kind in ("a checkpoint run", "a profile run") if any(kind in it for it in titles)
+    }
+    [checkpoint] = [it for it in run_pages(shown) if "a checkpoint run" in it.about]
+    sections = {it.title: it for it in checkpoint.body() if isinstance(it, Section)}
+    [table] = sections["Checkpoint"].blocks
+    assert "resharded: tensor parallel" in str(table).replace("_", " ")
 
 
 def test_a_profile_counts_for_no_benchmark_of_its_case(runs: Path, perfdb: Shell) -> None:

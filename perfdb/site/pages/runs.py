@@ -12,12 +12,10 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
-from perfdb.fields import BY_NAME
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.record import RunKind
-from perfdb.run_record import Checkpoint
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
@@ -48,7 +46,8 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         result, name = run.result, run.run.run_id
         seconds = units.significant(result.step_time_s)
         figure = f", {seconds} s/step" if result.step_time_s is not None else ""
-        outcome = f"{run.run.outcome.replace('_', ' ')}{figure}."
+        kind = "" if run.run.kind == RunKind.BENCHMARK else f"a {run.run.kind} run, "
+        outcome = f"{kind}{run.run.outcome.replace('_', ' ')}{figure}."
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
         shown = _redacted(run, names=data.hostnames)
         body = partial(_run, shown, corrected.get(result.result_id, ""))
@@ -148,29 +147,11 @@ def _run(page: RunData, corrected: str) -> list[Block]:
 
 
 def _checkpoint(page: RunData) -> list[Block]:
-    """What a checkpoint took, and the losses that prove it."""
+    """What a checkpoint took, and the losses of the next step that prove it."""
     found = (page.run.summary or {}).get("checkpoint")
     if not isinstance(found, Mapping):
         return []
-    it = Checkpoint.model_validate(found)
-    layout = ", ".join(
-        f"{BY_NAME[name].short} {value}" for name, value in (it.resharded or {}).items()
-    )
-    known: list[tuple[str, str]] = [
-        ("Save time", f"{units.significant(it.save_time_s)} s"),
-        ("Size", f"{it.size_bytes:,} bytes"),
-        ("Load time", f"{units.significant(it.load_time_s)} s"),
-        ("Loss of the next step, without the round trip", units.significant(it.loss, 7)),
-        ("Loss of the next step, after loading", units.significant(it.loaded_loss, 7)),
-    ]
-    if it.resharded:
-        seconds, loss = it.resharded_load_time_s, units.significant(it.resharded_loss, 7)
-        known += [
-            ("Loaded into the layout", layout),
-            ("Load time in it", f"{units.significant(seconds)} s"),
-            ("Loss of the next step in it", loss),
-        ]
-    return [Section("Checkpoint", [facts("Checkpoint", known)])]
+    return [Section("Checkpoint", [facts("Checkpoint", _flat(found))])]
 
 
 def shell(command: Iterable[str]) -> str:
