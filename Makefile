@@ -60,6 +60,7 @@ bench: $(INSTALLED) ## time perfdb against its limits, and beside its peers (ben
 	$(BIN)/python -m benchmarks.ingest_logs
 	$(BIN)/python -m benchmarks.site_build
 	$(BIN)/python -m benchmarks.ingest_runs --peers
+	$(BIN)/python -m benchmarks.run_overhead
 
 fuzz: $(INSTALLED) ## feed each reader damaged files: SECONDS=60, TARGETS="page nemo2"
 	$(BIN)/python -m tests.fuzz.cli --seconds $(SECONDS) $(TARGETS)

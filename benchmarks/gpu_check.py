@@ -1,12 +1,17 @@
-"""Checks the training process on one CUDA GPU: that it trains rightly there, and times rightly.
+"""Checks the training process on one CUDA GPU: that it trains rightly there, and how fast.
 
-    python benchmarks/gpu_check.py OUTPUT_FOLDER
+    python -m benchmarks.gpu_check OUTPUT_FOLDER
 
-Needs torch with CUDA and megatron-core, nothing else, and less than eight minutes:
+Needs perfdb with megatron-core, and torch with CUDA. In one call of less than ten minutes it
 1. trains a tiny model in FP32 and compares its losses with those of a CPU,
-2. trains a part of Llama 3 8B in BF16 over NCCL, and compares our clock with CUDA events,
-3. times a large matrix product, to say what this GPU can do at the same time.
-Leaves report.json and the training run's own files in the folder; exits with 1 if a check fails.
+2. trains as many layers of Llama 3 8B as `perfdb run --fit` finds to fit, in BF16 and FP8, over
+   samples of 4,096 and 8,192 tokens, and compares our clock with CUDA events,
+3. tries each of Transformer Engine's attentions and the fused kernels: each is kept if it pays,
+4. times a large BF16 matrix product before and after, to say what this GPU can do at that time.
+Leaves report.json and each training's own files in the folder; exits with 1 if a check fails.
+
+--dry-run prints what would be trained, anywhere; --cpu does all of it on a CPU with a model cut to
+seconds, which shows that this script works. It has not run on a GPU yet.
 """
 
 import argparse
@@ -17,33 +22,36 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
+from perfdb import catalog, flops, hardware, recipe
+from perfdb.recipe import RunSpec
+from runner.backends import megatron_core
+from runner.fit import Hardware, Proxy, proxy
+
 ROOT = Path(__file__).resolve().parents[1]
+RECIPE = ROOT / "recipes" / "megatron-core" / "llama3-8b.yaml"
 
 SHAPE = (
     "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "head_dim",
     "vocab_size", "rotary_base",
 )  # fmt: skip
-# https://huggingface.co/meta-llama/Meta-Llama-3-8B, but for the number of layers.
-LLAMA = (4096, 14336, 32, 8, 128, 128256, 500000.0)
 # The model of tests/runner/test_layout_invariance.py, and its losses on a CPU.
 TINY = (64, 128, 4, 4, 16, 512, 10000.0)
 TINY_LOSSES = (6.248015, 6.178706, 6.167975, 6.121106)
-SEQUENCE_LENGTH = 4096
-GLOBAL_BATCH_SIZE = 8
-WARMUP_STEPS = 5
-
-# Dense BF16 TFLOP/s by the first name that fits, from NVIDIA's data sheets (which print "with
-# sparsity" twice as much).
-PEAK_TFLOPS = {
-    "A100": 312.0, "H100 PCIe": 756.0, "H100": 989.4, "H200": 989.4, "GB200": 2500.0, "B200": 2250.0
-}  # fmt: skip
+LENGTHS = (4096, 8192)
+TOKENS_PER_STEP = 32768
+WARMUP_STEPS, FEW_STEPS = 5, 15
+PAYS = 0.99
+"""What takes less than this share of the time without it is worth to be kept."""
+BUDGET_S = 540
+"""No training starts later, so that one call stays below ten minutes."""
+LEAST_S = 60
+"""A training is not begun with less time left."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,17 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """One training: its name, precision, sequence length, options and measured steps."""
+
+    name: str
+    precision: str
+    sequence_length: int
+    measured_steps: int
+    options: Mapping[str, bool | float | str]
+
+
+@dataclass(frozen=True)
 class Trained:
     """What a run of the worker left; empty if it failed."""
 
@@ -61,94 +80,171 @@ class Trained:
     seconds: float
     steps: list[dict[str, float]]
     summary: dict[str, object]
+    out_of_memory: bool = False
+
+    @property
+    def measured(self) -> list[dict[str, float]]:
+        return self.steps[WARMUP_STEPS:]
 
 
-def main() -> int:
-    arguments = parse_arguments()
-    import torch
-
-    if not torch.cuda.is_available():
-        print("gpu_check: no CUDA device is visible to torch", file=sys.stderr)
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = parse_arguments(arguments)
+    place = _hardware(asked)
+    if isinstance(place, str):
+        print(f"gpu_check: {place}", file=sys.stderr)
         return 2
-    out: Path = arguments.output
+    trainings = list(planned(place, asked.measured_steps))
+    if asked.dry_run:
+        for one in trainings:
+            print(json.dumps(asdict(one) | {"worker": settings(one, place, asked.layers)}))
+        return 0
+    out: Path = asked.output
     out.mkdir(parents=True, exist_ok=True)
-    layers = arguments.layers or layers_that_fit(torch.cuda.get_device_properties(0).total_memory)
-
-    with tempfile.TemporaryDirectory() as scratch:
-        tiny = train(Path(scratch), tiny_run(), timeout_s=120)
-    full = train(out, llama_run(layers, arguments.measured_steps), timeout_s=300)
-    measured = full.steps[WARMUP_STEPS:]
-    checks = [*right_losses(tiny), *went_well(full), *clocks_agree(measured)]
-    report = {
-        "passed": all(check.passed for check in checks),
-        "checks": [asdict(check) for check in checks],
-        "environment": environment(),
-        "matmul_tflops": matmul_tflops(),
-        "training": speed(measured, layers, torch.cuda.get_device_name(0)) if measured else None,
-        "tiny": asdict(tiny),
-        "full": asdict(full),
-    }
+    report = checked(out, trainings, place, asked)
     (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-    print(*lines(report, checks), sep="\n")
+    print(*lines(report), sep="\n")
     return 0 if report["passed"] else 1
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("output", type=Path, help="folder for the report and the run's files")
+    parser.add_argument("output", type=Path, help="folder for the report and the runs' files")
     parser.add_argument("--layers", type=int, help="of Llama 3 8B's 32 (default: what fits)")
     parser.add_argument("--measured-steps", type=int, default=50, help="after 5 of warm-up")
-    return parser.parse_args()
+    parser.add_argument("--system", help="the GPU's (default: as nvidia-smi says)")
+    parser.add_argument("--dry-run", action="store_true", help="print the trainings, run nothing")
+    parser.add_argument("--cpu", action="store_true", help="try this script on a CPU")
+    return parser.parse_args(arguments)
 
 
-def layers_that_fit(memory_bytes: int) -> int:
-    """22 bytes a parameter (BF16, FP32 gradient, Adam, scratch); 0.22 G a layer, 1.05 G beside."""
-    return 12 if memory_bytes > 120e9 else 6 if memory_bytes > 70e9 else 2
+def _hardware(asked: argparse.Namespace) -> Hardware | str:
+    """The GPU to train on; or why there is none."""
+    machine = hardware.detect()
+    name = "cpu" if asked.cpu else asked.system or machine.system
+    if name not in catalog.systems():
+        return f"{name or machine.reason}: no system of the catalogue; name one like it: --system"
+    system = catalog.system(name)
+    if asked.cpu:
+        return Hardware(name, 1, None)
+    if not asked.dry_run and not machine.gpu_count:
+        return f"no GPU: {machine.reason}"
+    known = system.gpu_memory_mib and system.gpu_memory_mib * 2**20
+    memory = machine.gpu_memory_bytes or known or round((system.memory_gb or 0) * 1e9)
+    return Hardware(name, 1, memory) if memory else f"the memory of a GPU of {name} is not known"
 
 
-# ------------------------------------------------------------------------------- the two trainings
+def planned(place: Hardware, steps: int) -> Iterator[Asked]:
+    """The trainings, the most important first: the last ones may find no time left."""
+    few = min(steps, FEW_STEPS)
+    precisions = ["bf16"]
+    if not place.on_cpu:
+        fp8 = catalog.precisions()["fp8_cs"]
+        precisions += ["fp8_cs"] if fp8.is_of(catalog.system(place.system).peaks) else []
+    yield Asked("bf16-4096", "bf16", LENGTHS[0], steps, {})
+    for precision in precisions:
+        for length in LENGTHS:
+            if (precision, length) != ("bf16", LENGTHS[0]):
+                yield Asked(f"{precision}-{length}", precision, length, few, {})
+    for backend in () if place.on_cpu else ("flash", "fused", "unfused"):
+        name = f"attention-{backend}"
+        yield Asked(name, "bf16", LENGTHS[0], few, {"attention_backend": backend})
+    yield Asked("unfused-kernels", "bf16", LENGTHS[0], few, {"fused_kernels": False})
+
+
+# ------------------------------------------------------------------------------------ the trainings
+
+
+def settings(asked: Asked, place: Hardware, layers: int | None) -> dict[str, object]:
+    """The worker's configuration, of as many layers as fit both sequence lengths in BF16."""
+    cut = proxy(_spec(max(LENGTHS)), place)
+    if not isinstance(cut, Proxy):
+        raise SystemExit(f"gpu_check: {cut}")
+    length = min(cut.spec.case.sequence_length, asked.sequence_length)
+    made: dict[str, object] = megatron_core.settings(cut.spec)
+    # Small enough to stay finite without a schedule of the learning rate.
+    options = {"distributed_optimizer": True, "optimizer_lr": 1e-5, **asked.options}
+    if layers and isinstance(model := made["model"], dict):
+        made["model"] = model | {"num_layers": layers}
+    return made | {
+        "precision": asked.precision,
+        "sequence_length": length,
+        "global_batch_size": 2 if place.on_cpu else TOKENS_PER_STEP // length,
+        "warmup_steps": WARMUP_STEPS,
+        "measured_steps": asked.measured_steps,
+        "options": options,
+    }
+
+
+def _spec(length: int) -> RunSpec:
+    """Llama 3 8B on one GPU, from the recipe."""
+    [file] = recipe.load([RECIPE])
+    sizes = {"context_parallel": 1, "num_gpus": 1, "data_parallel": 1}
+    batch = {"sequence_length": length, "global_batch_size": TOKENS_PER_STEP // length}
+    spec = file.points[0]
+    return replace(spec, case=spec.case.model_copy(update=sizes | batch))
 
 
 def tiny_run() -> dict[str, object]:
-    return configuration(4, TINY) | {
-        "precision": "fp32",
-        "sequence_length": 64,
-        "warmup_steps": 1,
-        "measured_steps": 3,
-        "options": {"init": "layout_invariant"},
-    }
-
-
-def llama_run(layers: int, measured_steps: int) -> dict[str, object]:
-    return configuration(layers, LLAMA) | {
-        "precision": "bf16",
-        "sequence_length": SEQUENCE_LENGTH,
-        "warmup_steps": WARMUP_STEPS,
-        "measured_steps": measured_steps,
-        # Small enough to stay finite without a schedule of the learning rate.
-        "options": {"optimizer_lr": 1e-5},
-    }
-
-
-def configuration(layers: int, shape: tuple[float, ...]) -> dict[str, object]:
-    """The fields that both runs share; runner/megatron/config.py says what they mean."""
+    """The fields are those of runner/megatron/config.py."""
     parallel = ("tensor", "pipeline", "context", "expert")
     experts = ("top_k", "ffn_hidden_size", "shared_expert_ffn_hidden_size")
-    model: dict[str, object] = {"num_layers": layers, "num_experts": None, "gated_mlp": True}
+    model: dict[str, object] = {"num_layers": 4, "num_experts": None, "gated_mlp": True}
     model |= {"activation": "silu", "normalization": "RMSNorm", "tied_embeddings": False}
-    model |= zip(SHAPE, shape, strict=True)
+    model |= zip(SHAPE, TINY, strict=True)
     model |= {f"moe_{name}": None for name in experts}
     run: dict[str, object] = {"schema_version": 1, "model": model, "seed": 1234}
-    run |= {"global_batch_size": GLOBAL_BATCH_SIZE, "micro_batch_size": 1}
+    run |= {"global_batch_size": 8, "micro_batch_size": 1, "precision": "fp32"}
     run |= {f"{name}_parallel": 1 for name in parallel}
     run |= {"virtual_pipeline": None, "expert_tensor_parallel": None, "sequence_parallel": False}
-    return run
+    run |= {"sequence_length": 64, "warmup_steps": 1, "measured_steps": 3}
+    return run | {"options": {"init": "layout_invariant"}}
+
+
+def trained_all(
+    out: Path, trainings: Sequence[Asked], place: Hardware, layers: int | None
+) -> tuple[dict[str, tuple[dict[str, object], Trained]], dict[str, str]]:
+    """Each training and its configuration, and why others were not run.
+
+    Where the first runs out of memory it is tried again, twice, with a fifth fewer layers.
+    """
+    done: dict[str, tuple[dict[str, object], Trained]] = {}
+    skipped: dict[str, str] = {}
+    has_engine = megatron_core.transformer_engine() is not None
+    started, tries = time.perf_counter(), 2
+    for one in trainings:
+        left = BUDGET_S - (time.perf_counter() - started)
+        needs_engine = one.precision != "bf16" or "attention_backend" in one.options
+        if needs_engine and not has_engine:
+            skipped[one.name] = "Transformer Engine is not installed"
+            continue
+        if left < LEAST_S:
+            skipped[one.name] = f"less than {LEAST_S} s of {BUDGET_S} s were left"
+            continue
+        config = settings(one, place, layers)
+        result = train(out / one.name, config, left)
+        while result.out_of_memory and not done and tries:
+            tries -= 1
+            layers = max(1, int(num_layers(config) * 0.8))
+            config = settings(one, place, layers)
+            result = train(out / one.name, config, left)
+        if one.options and result.returncode:  # unfused attention may need more memory
+            skipped[one.name] = f"its worker ended with {result.returncode}: see console.log"
+        else:
+            done[one.name] = (config, result)
+    return done, skipped
+
+
+def num_layers(config: Mapping[str, object]) -> int:
+    model = config["model"]
+    assert isinstance(model, dict)
+    return int(model["num_layers"])
 
 
 def train(folder: Path, config: dict[str, object], timeout_s: float) -> Trained:
     """Run the worker by torchrun; its console goes to a file, and to ours if it fails."""
+    folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / name for name in ("worker.json", "steps.jsonl", "summary.json")}
     files["worker.json"].write_text(json.dumps(config, indent=1))
     options = zip(("--config", "--steps", "--summary"), map(str, files.values()), strict=True)
@@ -167,6 +263,7 @@ def train(folder: Path, config: dict[str, object], timeout_s: float) -> Trained:
         time.perf_counter() - started,
         [json.loads(line) for line in steps],
         json.loads(files["summary.json"].read_text()) if done else {},
+        "out of memory" in console.read_text(errors="replace"),
     )
 
 
@@ -200,101 +297,154 @@ def right_losses(tiny: Trained) -> Iterator[Check]:
     yield Check("a tiny FP32 model trains as on a CPU, to 0.1 %", close, f"losses {found}")
 
 
-def went_well(full: Trained) -> Iterator[Check]:
-    summary = full.summary
-    yield Check("the worker ended well", full.returncode == 0, f"exit code {full.returncode}")
-    shim = summary.get("cpu_shim")
-    yield Check("the CPU shim was not imported", shim is False, f"cpu_shim {shim}")
-    yield Check("over NCCL", summary.get("backend") == "nccl", f"{summary.get('backend')}")
+def went_well(name: str, full: Trained, *, on_cpu: bool) -> Iterator[Check]:
+    summary, code = full.summary, full.returncode
+    yield Check(f"{name}: the worker ended well", code == 0, f"exit code {code}")
+    shim, over = summary.get("cpu_shim"), summary.get("backend")
+    if not on_cpu:
+        yield Check(f"{name}: the CPU shim was not imported", shim is False, f"cpu_shim {shim}")
+        yield Check(f"{name}: over NCCL", over == "nccl", f"{over}")
     # What is not finite is written as text.
     losses = [step["loss"] for step in full.steps if isinstance(step["loss"], float)]
     falls = 0 < len(losses) == len(full.steps) and losses[-1] < losses[0]
     ends = f"{losses[0]} to {losses[-1]}" if losses else "no finite loss"
-    yield Check("the loss is finite and falls", falls, ends)
+    yield Check(f"{name}: the loss is finite and falls", falls, ends)
 
 
-def clocks_agree(steps: list[dict[str, float]]) -> Iterator[Check]:
+def clocks_agree(name: str, steps: list[dict[str, float]]) -> Iterator[Check]:
     pairs = [(step["step_time_s"], step["cuda_event_time_s"]) for step in steps]
     apart = [abs(event / host - 1) for host, event in pairs] or [1.0]
     found = f"median {median(apart):.3%}, greatest {max(apart):.3%} of {len(pairs)} steps"
-    yield Check("our clock and CUDA events agree to 1 %", median(apart) < 0.01, found)
+    yield Check(f"{name}: our clock and CUDA events agree to 1 %", median(apart) < 0.01, found)
 
 
 # ------------------------------------------------------------------------------------ the measures
 
 
-def speed(steps: list[dict[str, float]], layers: int, gpu: str) -> dict[str, object]:
-    """From the median of the measured steps."""
-    times = [step["step_time_s"] for step in steps]
+def checked(
+    out: Path, trainings: Sequence[Asked], place: Hardware, asked: argparse.Namespace
+) -> dict[str, object]:
+    """Everything that is found, as it is written."""
+    before = matmul_tflops(place)
+    tiny = train(out / "tiny", tiny_run(), timeout_s=120)
+    done, skipped = trained_all(out, trainings, place, asked.layers)
+    checks = [*right_losses(tiny)]
+    for name, (_, full) in done.items():
+        checks += went_well(name, full, on_cpu=place.on_cpu)
+        checks += [] if place.on_cpu else clocks_agree(name, full.measured)
+    product = median((before, matmul_tflops(place)))
+    speeds = {
+        name: speed(config, full.measured, place, product)
+        for name, (config, full) in done.items()
+        if full.measured
+    }
+    return {
+        "passed": all(check.passed for check in checks),
+        "checks": [asdict(check) for check in checks],
+        "environment": environment(place),
+        "matmul_tflops": product,
+        "trainings": speeds,
+        "pays": paying(speeds),
+        "skipped": skipped,
+        "runs": {name: asdict(full) for name, (_, full) in done.items()},
+    }
+
+
+def speed(
+    config: Mapping[str, object], steps: list[dict[str, float]], place: Hardware, product: float
+) -> dict[str, object]:
+    """From the median of the measured steps; FLOPs by perfdb's default convention."""
+    times, precision = [step["step_time_s"] for step in steps], str(config["precision"])
     rate = steps[0]["tokens"] / median(times)
-    tflops = rate * flops_per_token(layers) / 1e12
-    peak = next((value for name, value in PEAK_TFLOPS.items() if name in gpu), None)
+    base = catalog.model("llama3-8b")
+    shape = base.model_copy(update=dict(config["model"]))  # type: ignore[call-overload]
+    per_token = flops.flops_per_token(shape, int(str(config["sequence_length"]))) or 0.0
+    tflops = rate * per_token / 1e12
+    peak = catalog.peak(place.system, precision)
     spread = quantiles(times, n=10) if len(times) > 1 else times
     return {
-        "layers": layers,
+        "layers": num_layers(config),
+        "precision": precision,
+        "sequence_length": config["sequence_length"],
         "step_time_s": median(times),
         "step_time_p10_s": spread[0],
         "step_time_p90_s": spread[-1],
         "tokens_per_sec_per_gpu": rate,
-        "gflop_per_token": flops_per_token(layers) / 1e9,
-        "flops_convention": "6 × (matmul weights + logits) + causal attention (half the matrix)",
+        "flops_convention": flops.DEFAULT.name,
         "model_tflops_per_sec_per_gpu": tflops,
-        "peak_tflops": peak,
-        "mfu": tflops / peak if peak else None,
+        "mfu": tflops / peak.tflops if peak else None,
+        "of_bf16_matmul": tflops / product,
         "peak_memory_bytes": steps[-1]["peak_memory_bytes"],
     }
 
 
-def flops_per_token(layers: int) -> float:
-    """Of training, forward and backward, for the Llama 3 shape above."""
-    hidden, ffn, kv_width, vocab = 4096, 14336, 8 * 128, 128256
-    per_layer = 2 * hidden * hidden + 2 * hidden * kv_width + 3 * hidden * ffn
-    attention = SEQUENCE_LENGTH * hidden  # two products of 2·s·h FLOP each, halved by the mask
-    return 6.0 * (layers * (per_layer + attention) + hidden * vocab)
+def paying(speeds: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+    """Whether each choice is faster than its base: FP8 than BF16, an attention than auto."""
+    found = {}
+    for name, one in speeds.items():
+        base = speeds.get(f"bf16-{one['sequence_length']}", speeds.get("bf16-4096"))
+        if base is None or base is one:
+            continue
+        share = float(str(one["step_time_s"])) / float(str(base["step_time_s"]))
+        found[name] = f"{'pays' if share < PAYS else 'does not pay'}: {share:.3f} of BF16's time"
+    return found
 
 
-def matmul_tflops(size: int = 8192, repeats: int = 20) -> float:
+def matmul_tflops(place: Hardware, repeats: int = 20) -> float:
     """BF16 TFLOP/s of a square product of random numbers (zeros would run faster)."""
     import torch
 
-    left, right = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    size, device = (512, "cpu") if place.on_cpu else (8192, "cuda")
+    left, right = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+    finish: Callable[[], None] = (lambda: None) if place.on_cpu else torch.cuda.synchronize
     for _ in range(5):
         left @ right
-    timed_event: Callable[..., torch.cuda.Event] = torch.cuda.Event
-    begin, end = timed_event(enable_timing=True), timed_event(enable_timing=True)
-    begin.record()
+    finish()
+    begun = time.perf_counter()
     for _ in range(repeats):
         left @ right
-    end.record()
-    torch.cuda.synchronize()
-    seconds: float = begin.elapsed_time(end) / 1e3
-    return 2.0 * size**3 * repeats / seconds / 1e12
+    finish()
+    return 2.0 * size**3 * repeats / (time.perf_counter() - begun) / 1e12
 
 
-def environment() -> dict[str, object]:
+def environment(place: Hardware) -> dict[str, object]:
     import torch
 
     query = "--query-gpu=name,driver_version,power.limit,clocks.max.sm,temperature.gpu"
-    smi = ["nvidia-smi", query, "--format=csv"]
     there = shutil.which("nvidia-smi")
     return {
-        "gpu": torch.cuda.get_device_name(0),
-        "gpu_memory_bytes": torch.cuda.get_device_properties(0).total_memory,
+        "system": place.system,
+        "gpu": None if place.on_cpu else torch.cuda.get_device_name(0),
+        "gpu_memory_bytes": place.gpu_memory_bytes,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "nvidia_smi": subprocess.getoutput(shlex.join(smi)) if there else None,
+        "nvidia_smi": subprocess.getoutput(shlex.join(["nvidia-smi", query, "--format=csv"]))
+        if there
+        else None,
         "torch_compile": "TORCHDYNAMO_DISABLE" not in worker_environment(),
     }
 
 
-def lines(report: dict[str, object], checks: list[Check]) -> Iterator[str]:
+def lines(report: Mapping[str, object]) -> Iterator[str]:
+    checks, trainings, pays, skipped = (
+        report[name] for name in ("checks", "trainings", "pays", "skipped")
+    )
+    assert isinstance(checks, list)
+    assert isinstance(trainings, dict)
+    assert isinstance(pays, dict)
+    assert isinstance(skipped, dict)
     for check in checks:
-        yield f"{'ok  ' if check.passed else 'FAIL'} {check.name}: {check.found}"
-    yield f"matrix product: {report['matmul_tflops']:.0f} TFLOP/s"
-    training = report["training"]
-    if isinstance(training, dict):
-        for name, value in training.items():
-            yield f"{name}: {value:.6g}" if isinstance(value, float) else f"{name}: {value}"
+        yield f"{'ok  ' if check['passed'] else 'FAIL'} {check['name']}: {check['found']}"
+    yield f"BF16 matrix product: {report['matmul_tflops']:.4g} TFLOP/s"
+    for name, one in trainings.items():
+        mfu = "–" if one["mfu"] is None else f"{one['mfu']:.1%}"
+        yield (
+            f"{name}: {one['layers']} layers, {one['step_time_s']:.4g} s/step, "
+            f"{one['model_tflops_per_sec_per_gpu']:.4g} TFLOP/s/GPU, MFU {mfu}, "
+            f"{one['of_bf16_matmul']:.0%} of the matrix product{'; ' * (name in pays)}"
+            f"{pays.get(name, '')}"
+        )
+    yield from (f"{name}: not run: {why}" for name, why in skipped.items())
 
 
 if __name__ == "__main__":

@@ -102,6 +102,9 @@ class Origin(StrEnum):
 
 Task = Literal["pretrain", "sft", "lora"]
 
+PROXY_OF: Final = "proxy_of"
+"""The option of a case that is a proxy; `perfdb run --fit` alone makes such."""
+
 
 def no_virtual_pipeline(value: object) -> object:
     """VP of 0 or 1 is no virtual pipeline; pages print both for it."""
@@ -163,6 +166,12 @@ class Case(PartialCase):
     global_batch_size: Count
     kernels: tuple[str, ...] = ()
     options: Mapping[str, Scalar] = Field(default_factory=dict)
+
+    @property
+    def proxy_of(self) -> str | None:
+        """How the key of the case begins that it stands for, cut to fit; None: it is whole."""
+        key = self.options.get(PROXY_OF)
+        return None if key is None else str(key)
 
     @property
     def workload_key(self) -> str:

@@ -51,29 +51,17 @@ def _steps(_context: object, _option: object, value: str) -> tuple[str, str]:
 @set_option
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
               help="Finished runs wanted of each case; those there are count.")  # fmt: skip
-@click.option(
-    "--profile",
-    is_flag=True,
-    help="Profile each case instead of measuring it: its timings go into no table.",
-)
-@click.option(
-    "--profile-ranks",
-    metavar="RANKS",
-    default="0",
-    show_default=True,
-    callback=_ranks,
-    help="The ranks to profile; several with a comma.",
-)
-@click.option(
-    "--profile-steps",
-    metavar="FIRST-LAST",
-    default="20-25",
-    show_default=True,
-    callback=_steps,
-    help="The steps to profile; the run ends after them.",
-)
+@click.option("--profile", is_flag=True,
+              help="Profile each case instead of measuring it: for no table of timings.")  # fmt: skip
+@click.option("--profile-ranks", metavar="RANKS", default="0", show_default=True, callback=_ranks,
+              help="The ranks to profile; several with a comma.")  # fmt: skip
+@click.option("--profile-steps", metavar="FIRST-LAST", default="20-25", show_default=True,
+              callback=_steps, help="The steps to profile; the run ends after them.")  # fmt: skip
 @click.option("--checkpoint", is_flag=True,
               help="Save and load a checkpoint after the steps, also for no table.")  # fmt: skip
+@click.option("--fit", is_flag=True,
+              help="Cut cases that do not fit this machine, to proxies that do.")  # fmt: skip
+@click.option("--fit-to", metavar="SYSTEM[:GPUS]", help="Cut them to another machine's size.")
 @gate_option(
     ("skipped", "unmeasured"),
     "Exit with 1 where a case was skipped, or where none was run: each was skipped or had finished "
@@ -86,8 +74,10 @@ def run(context: click.Context, /, **_options: object) -> int:
     """Run the cases of recipes that fit this machine, and leave one run directory for each.
 
     PATHS are recipe files or folders of them. Cases for other systems are skipped with the
-    reason. The same command again resumes: finished cases are not run again. One that fails does
-    not stop the others; the exit code is then 1.
+    reason, or with --fit cut: fewer layers and GPUs, the same shape of a layer and kinds of
+    parallelism. Such a proxy is another case, in no table of releases. The same command again
+    resumes: finished cases are not run again. One that fails does not stop the others; the exit
+    code is then 1.
     """
     from runner.session import Request, Tools, run_session
 

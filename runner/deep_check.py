@@ -119,7 +119,7 @@ def _checked(point: RunSpec, build: Build) -> DeepCheck:
         layers_per_rank=tuple(stage.num_layers for stage in stages),
         balance=max(sizes) * len(sizes) / sum(sizes),
         memory_bytes=fullest(case, config, stages),
-        gpu_memory_bytes=_gpu_memory_bytes(case.system),
+        gpu_memory_bytes=gpu_memory_bytes(case.system),
     )
     if (expected := _matrices(case)) != built["matrices"]:
         counted = f"{built['matrices']:,} parameters in matrices, not {expected or 0:,}"
@@ -153,7 +153,7 @@ def _matrices(case: Case) -> int | None:
     return parameters(cost) if cost else None
 
 
-def _gpu_memory_bytes(system: str) -> int | None:
+def gpu_memory_bytes(system: str) -> int | None:
     """As nvidia-smi reports it or, where nobody has read that, as specified."""
     known = catalog.system(system)
     if known.gpu_memory_mib:

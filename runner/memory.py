@@ -37,6 +37,33 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
+def stages(config: WorkerConfig) -> list[Stage]:
+    """What a rank of each pipeline stage holds, by the shapes of Megatron-Core's matrices.
+
+    All layers are alike, and divide over the stages. `runner.deep_check` builds the model instead.
+    """
+    model, tensor, last = config.model, config.tensor_parallel, config.pipeline_parallel - 1
+    hidden, head = model.hidden_size, model.head_dim
+    groups = max(model.num_query_groups // tensor, 1)
+    norm = hidden * (2 if model.normalization == "LayerNorm" else 1)
+    projections = (3 if model.gated_mlp else 2) * hidden
+    layer = 2 * norm + 2 * hidden * head * (model.num_attention_heads // tensor + groups)
+    experts, feed_forward = 0, model.ffn_hidden_size
+    if model.num_experts:
+        width = (model.moe_ffn_hidden_size or 0) // config.effective_expert_tensor_parallel
+        experts = projections * width * model.num_experts // config.expert_parallel
+        layer += hidden * model.num_experts  # the router
+        feed_forward = model.moe_shared_expert_ffn_hidden_size or 0
+    layer += projections * feed_forward // tensor
+    embedding, each = model.vocab_size * hidden // tensor, model.num_layers // (last + 1)
+    found = []
+    for rank in range(last + 1):
+        copies = (rank == 0) + (rank == last and not (model.tied_embeddings and last == 0))
+        own = embedding * copies + norm * (rank == last)
+        found.append(Stage(each, each * (layer + experts) + own, each * experts))
+    return found
+
+
 def fullest(case: Case, config: WorkerConfig, stages: Iterable[Stage]) -> Memory:
     """Of a GPU of the pipeline stage that needs most.
 
@@ -56,7 +83,7 @@ def _needed(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> Memory
     sharded = -(-dense // dense_copies) - (-stage.expert_parameters // expert_copies)
     held = sharded if case.fsdp_enabled else stage.parameters
     updated = sharded if config.options.distributed_optimizer else held
-    weight, gradient, optimizer = STATE_BYTES[config.precision]
+    weight, gradient, optimizer = STATE_BYTES["fp32" if config.precision == "fp32" else "bf16"]
     is_trained = case.task != "lora"
     return Memory(
         weights=weight * held,
@@ -68,7 +95,7 @@ def _needed(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> Memory
 
 def _activations(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> int:
     """Bytes kept for the backward pass when most micro-batches are in flight; an estimate."""
-    element_bytes = STATE_BYTES[config.precision][0]
+    element_bytes = STATE_BYTES["fp32" if config.precision == "fp32" else "bf16"][0]
     tokens = config.micro_batch_size * config.sequence_length / config.context_parallel
     layers = stage.num_layers / (config.virtual_pipeline or 1) * _in_flight(case, config, rank)
     elements = _layer_elements(config)

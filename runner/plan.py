@@ -10,6 +10,7 @@ from perfdb.hardware import Machine
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import MOST, Release
 from runner.backends import NO_BACKEND, Backend
+from runner.fit import Hardware, Proxy, fitted
 from runner.history import History, Measurement, measurement
 from runner.launchers import Launcher
 
@@ -30,6 +31,8 @@ class ExecutionTarget:
     launcher: Launcher
     backends: Mapping[str, Backend]
     cores: int | None = None
+    fit: Hardware | None = None
+    """What cases are cut to that do not fit; None: they are skipped."""
     container: str | None = None
     """The image that the runner is in, from PERFDB_CONTAINER: a process cannot find out itself."""
 
@@ -52,6 +55,8 @@ class Planned:
     repeat: int = 1
     action: PlanAction = PlanAction.RUN
     reason: str = ""
+    changes: tuple[str, ...] = ()
+    """Of a proxy: what was cut, in words."""
 
     @property
     def measurement(self) -> Measurement:
@@ -66,13 +71,15 @@ def plan(
     versions = {name: backend.version() for name, backend in target.backends.items()}
     planned = []
     for file in files:
-        for point in file.points:
+        for spec in file.points:
+            cut = fitted(spec, target.fit) if target.fit else None
+            point, changes = (cut.spec, cut.changes) if isinstance(cut, Proxy) else (spec, ())
             version = versions.get(point.case.framework)
             release = Release(
                 framework=point.case.framework, version=version, container=target.container
             )
             key = measurement(point, release)
-            reason = obstacle(point, target, version)
+            reason = cut if isinstance(cut, str) else obstacle(point, target, version)
             if not reason and key in before.running:
                 reason = AT_WORK
             for number in range(1, repeat + 1):
@@ -81,7 +88,7 @@ def plan(
                     action, why = PlanAction.SKIP, reason
                 elif len(before.finished.get(key, ())) >= number:
                     action, why = PlanAction.DONE, FINISHED
-                planned.append(Planned(file, point, release, number, action, why))
+                planned.append(Planned(file, point, release, number, action, why, changes))
     return planned
 
 

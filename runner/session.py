@@ -23,7 +23,7 @@ from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.text import visible
-from runner import devices, history
+from runner import devices, fit, history
 from runner.backends import BACKENDS, Backend
 from runner.history import History
 from runner.launchers import LAUNCHERS, Launcher
@@ -56,6 +56,8 @@ class Request:
     repeat: int
     max_cases: int
     gate: frozenset[str]
+    fit: bool
+    fit_to: str | None
     as_json: bool
 
 
@@ -73,6 +75,9 @@ class CaseRow:
     tokens_per_sec_per_gpu: float | None = None
     command: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    proxy_of: str | None = None
+    """The key of the case that it stands for; `changes` say how it was cut."""
+    changes: tuple[str, ...] = ()
 
 
 def run_session(request: Request, tools: Tools) -> int:
@@ -90,6 +95,7 @@ def run_session(request: Request, tools: Tools) -> int:
         launcher=tools.launchers[request.launcher],
         backends=tools.backends,
         cores=len(devices.cores()),
+        fit=fit.hardware(request.fit_to, tools.machine) if request.fit_to or request.fit else None,
         container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
     )
     for problem in before.problems:
@@ -206,6 +212,8 @@ def _row(planned: Planned, run: RunDir, record: RunRecord, status: str) -> CaseR
         reason=planned.reason or record.error or "",
         run_dir=str(run.path),
         outcome=record.outcome.value if record.outcome else None,
+        proxy_of=record.case.proxy_of,
+        changes=planned.changes,
     )
     if record.outcome is not Outcome.FINISHED or record.kind is not RunKind.BENCHMARK:
         return row
@@ -230,9 +238,16 @@ def _row(planned: Planned, run: RunDir, record: RunRecord, status: str) -> CaseR
 def _row_without_run(planned: Planned, before: History) -> CaseRow:
     """The row of a case that is skipped, or of the run that finished before, with its figures."""
     if planned.action is PlanAction.SKIP:
-        return CaseRow(planned.point.name, planned.action.value, planned.reason)
+        return _skipped(planned)
     run = before.finished[planned.measurement][planned.repeat - 1]
     return _row(planned, run, run.read_record(), planned.action.value)
+
+
+def _skipped(planned: Planned) -> CaseRow:
+    """The row of a case that was not run."""
+    point, changes = planned.point, planned.changes
+    of, action = point.case.proxy_of, planned.action.value
+    return CaseRow(point.name, action, planned.reason, proxy_of=of, changes=changes)
 
 
 def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> CaseRow:
@@ -248,10 +263,8 @@ def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> 
     command, case = backend.command(planned.point, directory), planned.point.case
     of_node = catalog.system(case.system).gpus_per_node or case.num_gpus
     argv = (command.python, *command.program)
-    return CaseRow(
-        planned.point.name,
-        planned.action.value,
-        planned.reason,
+    return replace(
+        _skipped(planned),
         command=target.launcher.argv(command, directory) if case.num_gpus <= of_node else argv,
         variables=command.variables,
     )
@@ -286,6 +299,10 @@ def show_plan(console: Console, planned: Sequence[Planned]) -> None:
     for attempt in by_action.get(PlanAction.RUN, ()):
         case = attempt.point.case
         lines.append(f"  run  {attempt.point.name} on {case.num_gpus} × {case.system}")
+    for attempt in planned:
+        if attempt.changes:
+            changes = ", ".join(attempt.changes)
+            lines.append(f"  {attempt.point.name} is not the case itself: {changes}")
     for line in lines:
         console.print(visible(line), markup=False)
 

@@ -46,7 +46,9 @@ def test_ctrl_c_while_a_command_starts_and_ends_leaves_no_traceback(
     assert process.returncode in (0, 130, -signal.SIGINT)
 
 
-@pytest.mark.parametrize("markup", ["recipe.yaml", "page.md", "page.rst", "page.html", "golden.json"])
+@pytest.mark.parametrize(
+    "markup", ["recipe.yaml", "page.md", "page.rst", "page.html", "golden.json"]
+)
 def test_what_would_take_minutes_is_refused_in_seconds(markup: str, tmp_path: Path) -> None:
     """Unknown keys, rows, titles, and brackets in brackets."""
     text = {

@@ -8,6 +8,7 @@ from perfdb import recipe
 from tests.shell import Shell
 
 YAML = Path(__file__).parent / "data" / "recipes" / "automodel" / "llama.yaml"
+NAME = "pretrained_model_name_or_path"
 OPEN = ("--set", "num_gpus=2", "--set", "systems=cpu", "--set", "model=gpt-tiny")
 
 
@@ -41,6 +42,18 @@ def test_another_yaml_makes_another_case(perfdb: Shell, tmp_path: Path) -> None:
     one, other = (file.points[0].case for file in recipe.load([tmp_path]))
     assert one.key != other.key
     assert one.workload_key == other.workload_key
+
+
+def test_weights_are_known_by_their_name(perfdb: Shell, tmp_path: Path) -> None:
+    """`from_pretrained` has no config: the name is the model's own."""
+    made = YAML.read_text().replace("  config:\n", f"  {NAME}: meta-llama/Llama-3.1-8B\n  x:\n")
+    (tmp_path / "named.yaml").write_text(made)
+    words = [*OPEN[:2], "--set", "systems=dgx-h100"]
+    code, printed, _ = imported(perfdb, tmp_path / "named.yaml", *words)
+    assert (0, True) == (code, "\nmodel: llama3-8b\n" in printed)
+    (tmp_path / "none.yaml").write_text(YAML.read_text().replace("  config:\n", "  x:\n"))
+    code, _, said = imported(perfdb, tmp_path / "none.yaml", *words)
+    assert (2, True) == (code, f"model: needs {NAME}, or a config with _target_" in said)
 
 
 BROKEN = [

@@ -20,11 +20,12 @@ from perfdb.catalog.load import (
     spellings,
     squeezed,
 )
+from perfdb.catalog.proxy import Models, proxy_name
 from perfdb.errors import CatalogError, Diagnostic, suggestion
 
 __all__ = [
     "Model", "Peak", "Precision", "System", "has_gpus", "model", "models", "named_model",
-    "named_system", "other_systems", "peak", "precision_of", "precisions", "system",
+    "named_system", "other_systems", "peak", "precision_of", "precisions", "proxy_name", "system",
     "system_of_gpu", "systems",
 ]  # fmt: skip
 
@@ -54,9 +55,9 @@ def precisions() -> Mapping[str, Precision]:
 
 @cache
 def models() -> Mapping[str, Model]:
-    """Every model by name."""
+    """Every model by name; and a proxy of one by its name, though it is not listed."""
     files = sorted((FOLDER / "models").glob("*.yaml"))
-    return load(files, Model, check_models, config.entries("models"))
+    return Models(load(files, Model, check_models, config.entries("models")))
 
 
 def system(name: str) -> System:

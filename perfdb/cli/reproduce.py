@@ -57,7 +57,9 @@ class Provenance:
         if self.made is None:
             what = f"no recipe has the case of {report.workload(self.side.shown)}"
             raise InputError(Diagnostic("reproduce", what, remedy="name others with --recipes"))
-        return ["run", str(self.made.file.path), "--only", glob.escape(self.made.spec.name)]
+        is_proxy = self.record is not None and self.record.case.proxy_of
+        only = ["--only", glob.escape(self.made.spec.name)]
+        return ["run", str(self.made.file.path), *only, *(["--fit"] if is_proxy else [])]
 
 
 @click.command()
@@ -84,7 +86,7 @@ def reproduce(
     RESULT is the id of a result, the first six characters or more of a run id or case key, a link
     to a row or a run of the site, or MODEL@SYSTEM@RELEASE. It is printed with the recipe's case,
     configuration, container image, environment, command and log. The answer to --run or --against
-    is agrees (exit code 0), differs or cannot tell (1), with the fields in which the runs differ.
+    is agrees (exit code 0), differs or cannot tell (1), with the fields and figures that differ.
     """
     with TemporaryDirectory() as temporary, reading_current(store_url(db)) as connection:
         folder = Path(temporary)
@@ -96,6 +98,7 @@ def reproduce(
             again = _judged(original, made, folder, metric) if made else Reproduction((), {})
             document |= {
                 "answer": again.answer,
+                "differs_in": again.differs_in,
                 "why": why or None,
                 "runs": [str(it.path) for it in made],
                 "checks": [asdict(it) for it in again.checks],
@@ -189,7 +192,7 @@ def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
         "case": made and made.spec.name,
         "configuration": original.facts and original.facts.configuration,
         "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
-        "container": it.container or (made and made.spec.container),
+        "container": (made and not record and made.spec.container) or it.container,
         "container_digest": record and record.release.container_digest,
         "versions": original.facts and original.facts.versions,
         "environment": original.facts and original.facts.environment,
@@ -206,6 +209,8 @@ def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
         document["command"] = shlex.join(case["command"]) or None
         document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
+        if not case["command"]:  # perfdb does not start this framework, on whatever machine
+            document["run_again"] = None
     return document
 
 

@@ -214,7 +214,8 @@ def results_of(connection: Connection, choice: Choice, only: Scope = EVERY) -> t
     Raises InputError for a framework, system or model that the store does not have.
     """
     scope = replace(only, release_ids=choice.release_ids)
-    return tuple(queries.read(connection, within(connection, queries.current(), scope)))
+    asked = queries.current().where(queries.WHOLE)
+    return tuple(queries.read(connection, within(connection, asked, scope)))
 
 
 def of_rows(rows: Iterable[Mapping[str, object]]) -> tuple[Result, ...]:

@@ -1,15 +1,18 @@
 """What belongs to a number, so that it can be had again, and whether a run has it again. Pure."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import log
 from typing import Final
 
+from perfdb.audit.interval import half_unit
 from perfdb.compare.coverage import Corrections, closest_case
 from perfdb.compare.match import metric_for
 from perfdb.compare.run_diff import Differences, RunFacts, differences
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import Verdict, judge
+from perfdb.compare.verdict import TOO_NOISY, Verdict, judge, spread, student_t_95
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import Result
 from perfdb.run_record import RunRecord
@@ -20,6 +23,17 @@ SAME_LOSS_FP32: Final = 1e-5
 """By how much losses of equal runs may differ: another order of sums gives 1e-6 in float32."""
 SAME_LOSS: Final = 2**-8
 """The same in other precisions: a rounding step of bfloat16, the coarsest of the activations."""
+SAME_PUBLISHED: Final = 0.01
+"""By how much a run may differ from a page, which says nothing of its noise: twice the deviation
+between runs of one case."""
+
+_SPEED_ASIDE: Final = re.compile(
+    r"hostname|os|memory_bytes|gpu_count|release|perfdb_version|git_commit|git_dirty"
+    r"|variables\.(SLURM_\w+|\w+_(VISIBLE_DEVICES|DIR|HOME|PATH|ADDR|PORT))"
+)
+"""Fields of a machine and its software that do not change speed, or that others say better."""
+_KNOWN_ABSENT: Final = re.compile(r"container|(variables|packages)\..+")
+"""Fields of a run without a value that do not have one; of others it is not known."""
 
 
 class Answer(StrEnum):
@@ -56,11 +70,26 @@ class Reproduction:
 
     @property
     def answer(self) -> Answer:
-        """It differs where the configuration or a figure does, else by the least sure figure."""
-        if "configuration" in self.differences:
+        """It differs where what was run or a figure does, else by the least sure figure."""
+        if self.differs_in:
             return Answer.DIFFERS
         answers = [it.answer for it in self.checks]
         return max(answers, key=list(Answer).index, default=Answer.UNKNOWN)
+
+    @property
+    def differs_in(self) -> list[str]:
+        """The fields that make it another thing that was run, then the figures that differ."""
+        fields = [
+            name
+            for group, pairs in self.differences.items()
+            for name, pair in pairs.items()
+            if group == "configuration"
+            or (
+                (None not in pair or _KNOWN_ABSENT.fullmatch(name))
+                and not _SPEED_ASIDE.fullmatch(name)
+            )
+        ]
+        return fields + [it.figure for it in self.checks if it.answer is Answer.DIFFERS]
 
 
 @dataclass(frozen=True)
@@ -81,7 +110,9 @@ def case_of(
         asked = record.case.key, record.warmup_steps, record.measured_steps, record.seed
         for file, spec in points:
             key = spec.case.key, spec.warmup_steps, spec.measured_steps, spec.seed
-            if key == asked and file.reference.sha256 == record.recipe.sha256:
+            of = record.case.proxy_of
+            is_meant = key == asked or bool(of and spec.case.key.startswith(of))
+            if is_meant and file.reference.sha256 == record.recipe.sha256:
                 return RecipeCase(file, spec, {})
         return None
     if closest := closest_case(result, [spec for _, spec in points]):
@@ -96,31 +127,39 @@ def judged(
     """Whether runs agree with an original: in speed, and in the loss where they did the same.
 
     `asked`: the only figure to judge, a metric or the loss. Losses are judged where configuration,
-    seed and steps are equal and both are known. Software and machine may differ, and are listed.
+    seed and steps are equal and both are known. Of a page or a log only what it states can differ.
     """
     (a, had), (b, has) = original, again
+    is_run = "perfdb_version" in had.versions
     apart = {
         group: known
         for group, fields in differences(had, has).items()
         if group != "steps"
-        and (known := {k: it for k, it in fields.items() if had.environment or it[0] is not None})
+        and (known := {k: it for k, it in fields.items() if is_run or it[0] is not None})
     }
     checks = []
     if asked != LOSS:
-        metric = metric_for([a], [b], asked)
-        found = judge(a, b, metric)
-        answer = _ANSWERS.get(found.verdict, Answer.UNKNOWN)
-        because = found.reason or _across(a, b)
-        reason = f"{found.verdict}: {because}" if because else found.verdict.value
-        checks.append(Check(metric, a.median(metric), b.median(metric), answer, reason))
+        checks.append(_speed(a, b, metric_for([a], [b], asked)))
     if asked in (None, LOSS) and (check := _loss(had, has, is_same="configuration" not in apart)):
         checks.append(check)
     return Reproduction(tuple(checks), apart)
 
 
-def _across(a: Side, b: Side) -> str:
-    """Why figures of which one is published cannot be judged; empty where both are measured."""
-    return "" if a.origin == b.origin else f"{a.origin} against {b.origin}, without its spread"
+def _speed(a: Side, b: Side, metric: str) -> Check:
+    """The check of a metric, by the rule of comparisons; of a published one, within its digits."""
+    found = judge(a, b, metric)
+    answer = _ANSWERS.get(found.verdict, Answer.UNKNOWN)
+    reason = f"{found.verdict}: {found.reason}" if found.reason else found.verdict.value
+    figure, noise = a.median(metric), spread(b, metric)
+    is_open = found.verdict is Verdict.UNKNOWN and not found.is_no_measure
+    if is_open and a.origin != b.origin and found.ratio and figure and noise:
+        rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
+        apart, allowed = abs(log(found.ratio)), max(rounding, SAME_PUBLISHED)
+        either_way = student_t_95(noise.freedom) * noise.relative
+        if either_way <= TOO_NOISY and not allowed < apart <= allowed + either_way:
+            answer = Answer.AGREES if apart <= allowed else Answer.DIFFERS
+        reason = f"{apart:.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
+    return Check(metric, figure, b.median(metric), answer, reason)
 
 
 def _loss(had: RunFacts, has: RunFacts, *, is_same: bool) -> Check | None:

@@ -86,8 +86,8 @@ def of_record(record: RunRecord, steps: Sequence[StepRecord]) -> RunFacts:
 
 
 def of_spec(spec: RunSpec, result: Result) -> RunFacts:
-    """What is known of a published result that a recipe's case runs."""
-    software = {"release": result.release, "container": result.container or spec.container}
+    """What is known of a published result that a recipe's case runs: its image, not its title."""
+    software = {"release": result.release, "container": spec.container or result.container}
     return _facts(_asked(spec), software, spec.warmup_steps, ())
 
 

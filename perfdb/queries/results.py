@@ -33,7 +33,7 @@ from perfdb.db.tables import (
 )
 from perfdb.fields import FIELDS
 from perfdb.queries import Rows
-from perfdb.record import MOST, Origin, Outcome, Result, RunKind
+from perfdb.record import MOST, PROXY_OF, Origin, Outcome, Result, RunKind
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""
@@ -67,6 +67,10 @@ _COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FI
 
 _BENCHMARK: Final = or_(results.c.run_id.is_(None), runs.c.kind == RunKind.BENCHMARK.value)
 """What may be in a table: a row of a page, or a run that was made for its timings."""
+WHOLE: Final = cases.c.options[PROXY_OF].as_string().is_(None)
+"""Whether a result is of a whole case. A proxy's is of its run alone: it never is in a table of
+releases or in a comparison.
+"""
 
 
 def identified(statement: Rows) -> Rows:
@@ -130,7 +134,7 @@ def representative() -> Rows:
     return (
         current()
         .join(ranked, and_(ranked.c.id == results.c.id, ranked.c.place == func.floor(middle)))
-        .where(ranked.c.rank < 2)
+        .where(ranked.c.rank < 2, WHOLE)
         .add_columns(ranked.c.num_results, ranked.c.num_finished)
     )
 

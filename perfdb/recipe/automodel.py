@@ -82,7 +82,16 @@ class _Distributed(_Section):
 
 
 class _Model(_Section):
-    config: Mapping[str, Any]
+    """By a configuration, or by the name of pretrained weights (`from_pretrained`)."""
+
+    config: Mapping[str, Any] = {}
+
+    @property
+    def named_at(self) -> tuple[Place, object]:
+        """Where its name is, and the name; None where there is none."""
+        if _PRETRAINED in self.config:
+            return ("model", "config", _PRETRAINED), self.config[_PRETRAINED]
+        return ("model", _PRETRAINED), (self.model_extra or {}).get(_PRETRAINED)
 
 
 class _Config(_Section):
@@ -124,7 +133,7 @@ def read(where: str, text: str) -> Stated | list[Diagnostic]:
     stated["measured_steps"] = config.step_scheduler.max_steps - config.benchmark.warmup_steps
     stated["task"] = "lora" if config.peft else "pretrain"
     stated["precision"] = _precision(config)
-    stated["model"] = catalog.named_model(str(config.model.config.get(_PRETRAINED, "")))
+    stated["model"] = catalog.named_model(str(config.model.named_at[1] or ""))
     known = {field: value for field, value in stated.items() if value is not None}
     return Stated(document, {"framework": FRAMEWORK, **known})
 
@@ -146,14 +155,13 @@ def _faults(document: Document, config: _Config) -> Iterator[Diagnostic]:
     if warmup >= steps:
         message = f"{warmup} warm-up steps leave none of the {steps} steps of max_steps to measure"
         yield document.problem(_place("benchmark.warmup_steps"), message, "make it smaller")
-    name = config.model.config.get(_PRETRAINED)
+    place, name = config.model.named_at
     if isinstance(name, str) and name.startswith("."):
         message = f"{name!r} is relative to the folder of the run"
-        place = ("model", "config", _PRETRAINED)
         yield document.problem(place, message, "write an absolute path, or a Hugging Face name")
     if name is None and "_target_" not in config.model.config:
-        message = f"needs {_PRETRAINED}, or _target_ and the fields of a configuration"
-        yield document.problem(_place("model.config"), message, "add one")
+        message = f"needs {_PRETRAINED}, or a config with _target_ and its fields"
+        yield document.problem(_place("model"), message, "add one")
 
 
 def _precision(config: _Config) -> str | None:

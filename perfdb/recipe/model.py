@@ -18,6 +18,8 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "init": ("megatron", "layout_invariant"),
         "batch_p2p_comm": (True, False),
         "optimizer_lr": (),
+        "attention_backend": ("auto", "flash", "fused", "unfused"),
+        "fused_kernels": (True, False),
     },
     "automodel": {
         "backend_attn": ("te", "sdpa", "flex", "eager"),

@@ -15,6 +15,7 @@ BACKENDS: dict[str, Backend] = {
 
 NO_BACKEND: Mapping[str, str] = {
     "nemo": "NeMo 2's performance scripts cannot be started process by process: each submits a "
-    "Slurm job of its own through NeMo-Run; run its launch.sh and ingest the log",
+    "Slurm job of its own through NeMo-Run; run the script of the benchmark (of Nemotron-4 "
+    "launch.sh) with this configuration, and ingest its log",
 }
 """Why a framework has none."""

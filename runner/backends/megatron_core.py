@@ -1,21 +1,29 @@
 """Megatron-Core: its own GPT model, schedules and optimizer, driven by runner.megatron.train."""
 
 import json
+import re
 import runpy
 import shlex
 import shutil
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from perfdb import catalog
 from perfdb.recipe import RunSpec
-from perfdb.record import RunKind
+from perfdb.record import Case, RunKind
 from perfdb.rundir import RunDir
 from runner.backends.base import Command
 
 NAME = "megatron-core"
 FAMILIES = ("gpt", "moe")
 PRECISIONS = ("fp32", "bf16")
+TRANSFORMER_ENGINE = {
+    "fp8_ds": (1, 0), "fp8_mx": (2, 1), "fp8_cs": (2, 2), "fp8_sc": (2, 3), "nvfp4": (2, 7),
+}  # fmt: skip
+"""The least Transformer Engine that a precision takes. Source: Megatron-Core's fp8_utils.py and
+fp4_utils.py.
+"""
 BLACKWELL = ("dgx-b200", "dgx-b300", "dgx-gb200", "dgx-gb300")
 
 SHAPE_FIELDS = (
@@ -50,8 +58,7 @@ def unsupported(point: RunSpec) -> str | None:
     checks = (
         (family not in FAMILIES,
          f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"),
-        (case.precision not in PRECISIONS,
-         f"the worker trains in {' and '.join(PRECISIONS)}, not {case.precision}"),
+        (reason := _lacks_engine(case), reason),
         (case.task != "pretrain", f"the worker pre-trains; {case.task} is not built"),
         (case.fsdp_size, "the worker has no FSDP"),
         (case.qualifiers, "the worker takes no qualifiers from a recipe"),
@@ -60,6 +67,34 @@ def unsupported(point: RunSpec) -> str | None:
          "the worker takes micro_batch_size, not local_batch_size"),
     )  # fmt: skip
     return next((reason for is_unsupported, reason in checks if is_unsupported), None)
+
+
+def _lacks_engine(case: Case) -> str | None:
+    """Why a precision or an attention needs a Transformer Engine, and there is none; else None."""
+    precision, chosen = case.precision or "", case.options.get("attention_backend", "auto")
+    least = TRANSFORMER_ENGINE.get(precision)
+    what = precision if least else f"attention_backend {chosen}"
+    if least is None and precision not in PRECISIONS:
+        known = ", ".join((*PRECISIONS, *TRANSFORMER_ENGINE))
+        return f"the worker does not train in {precision}: it has {known}"
+    if least is None and chosen == "auto":
+        return None
+    if not catalog.has_gpus(case.system):
+        return f"{what} needs a GPU: Transformer Engine, which computes it, runs on no CPU"
+    if (found := transformer_engine()) is None:
+        return f"{what} needs Transformer Engine, which is not installed here"
+    numbers = tuple(int(number) for number in re.findall(r"\d+", found)[:2])
+    if least and numbers < least:
+        return f"{what} needs Transformer Engine {least[0]}.{least[1]}, and {found} is here"
+    return None
+
+
+def transformer_engine() -> str | None:
+    """The version of the Transformer Engine here; None if there is none."""
+    try:
+        return metadata.version("transformer-engine")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def files(point: RunSpec, run: RunDir) -> dict[str, str]:

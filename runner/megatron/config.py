@@ -59,6 +59,12 @@ class WorkerOptions:
     account_for_embedding_in_pipeline_split: bool = False
     """The embedding counts as a layer of the first stage, as the loss may of the last."""
     account_for_loss_in_pipeline_split: bool = False
+    attention_backend: Literal["auto", "flash", "fused", "unfused"] = "auto"
+    """Which of Transformer Engine's; there is no choice without it."""
+    fused_kernels: bool = True
+    """Fuse activations, dropout, rotary positions, loss and MoE's permutations, on a GPU."""
+    proxy_of: str | None = None
+    """The case that it stands for, by its key; it changes nothing here."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class WorkerConfig:
 
     schema_version: int
     model: ModelShape
-    precision: Literal["fp32", "bf16"]
+    precision: Literal["fp32", "bf16", "fp8_ds", "fp8_cs", "fp8_sc", "fp8_mx", "nvfp4"]
+    """Below BF16: of the matrix products of the layers alone, by Transformer Engine."""
     sequence_length: int
     global_batch_size: int
     micro_batch_size: int

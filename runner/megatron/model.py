@@ -18,6 +18,7 @@ from megatron.core.distributed import (
 )
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.optimizer import MegatronOptimizer, OptimizerConfig, get_megatron_optimizer
+from megatron.core.transformer.enums import AttnBackend
 from megatron.core.transformer.module import Float16Module
 from megatron.core.transformer.transformer_config import TransformerConfig
 from megatron.core.utils import is_te_min_version
@@ -25,7 +26,7 @@ from torch import Tensor, nn
 
 from runner.megatron import weights
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE, layer_spec
-from runner.megatron.config import ModelShape, WorkerConfig
+from runner.megatron.config import ModelShape, WorkerConfig, WorkerConfigError
 from runner.megatron.data import Shard
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -40,7 +41,26 @@ RECOMPUTE: dict[str, dict[str, object]] = {
         "recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1,
     },
 }  # fmt: skip
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+QUANTIZED: dict[str, dict[str, object]] = {
+    "fp8_ds": {
+        "fp8": "hybrid", "fp8_recipe": "delayed", "fp8_amax_history_len": 1024,
+        "fp8_amax_compute_algo": "max",
+    },
+    "fp8_cs": {"fp8": "hybrid", "fp8_recipe": "tensorwise"},
+    "fp8_sc": {"fp8": "e4m3", "fp8_recipe": "blockwise"},
+    "fp8_mx": {"fp8": "e4m3", "fp8_recipe": "mxfp8"},
+    "nvfp4": {"fp4": "e2m1", "fp4_recipe": "nvfp4"},
+}  # fmt: skip
+"""Precisions of the layers' matrix products, the rest in BF16.
+
+Source: Megatron-Bridge, training/mixed_precision.py; Megatron-Core's fp8_utils.py and fp4_utils.py
+make Transformer Engine's recipes of them.
+"""
+
+
+def dtype_of(precision: str) -> torch.dtype:
+    """What weights and activations are in."""
+    return torch.float32 if precision == "fp32" else torch.bfloat16
 
 
 @dataclass(frozen=True)
@@ -55,7 +75,14 @@ class Training:
 
 
 def build(config: WorkerConfig, device: torch.device) -> Training:
-    """This rank's model and optimizer; the process groups exist already."""
+    """This rank's model and optimizer; the process groups exist already.
+
+    Raises WorkerConfigError where there is no Transformer Engine for the precision: Megatron-Core
+    would train in BF16, silently.
+    """
+    if config.precision in QUANTIZED and not HAVE_TRANSFORMER_ENGINE:
+        message = f"precision {config.precision} needs Transformer Engine on a GPU"
+        raise WorkerConfigError(message)
     # As Megatron-LM: by pipeline stage, or all start the same; torch's too, for routers.
     seed = config.seed + 100 * parallel_state.get_pipeline_model_parallel_rank()
     torch.manual_seed(seed)
@@ -106,10 +133,13 @@ def shard_place(config: WorkerConfig) -> weights.ShardPlace:
 
 def transformer_config(config: WorkerConfig, *, on_gpu: bool) -> TransformerConfig:
     """Megatron-Core's description of the same run."""
-    dtype = DTYPES[config.precision]
+    dtype, fused = dtype_of(config.precision), config.options.fused_kernels
+    quantized = QUANTIZED.get(config.precision, {})
     return TransformerConfig(
-        **_layers(config.model, on_gpu),
-        **_experts(config.model, config.options.moe_dispatcher),
+        **_layers(config.model, is_fused=on_gpu and fused),
+        **_experts(config, is_fused=fused),
+        **quantized,
+        attention_backend=AttnBackend[config.options.attention_backend],
         **RECOMPUTE[config.options.recompute],
         tensor_model_parallel_size=config.tensor_parallel,
         pipeline_model_parallel_size=config.pipeline_parallel,
@@ -129,12 +159,12 @@ def transformer_config(config: WorkerConfig, *, on_gpu: bool) -> TransformerConf
         batch_p2p_sync=on_gpu,
         params_dtype=dtype,
         pipeline_dtype=dtype,
-        bf16=config.precision == "bf16",
+        bf16=dtype is torch.bfloat16,
         use_cpu_initialization=not on_gpu,
     )
 
 
-def _layers(model: ModelShape, on_gpu: bool) -> dict[str, object]:
+def _layers(model: ModelShape, *, is_fused: bool) -> dict[str, object]:
     """The shape, and fused kernels: none on a CPU; on a GPU those torch compiles, and others."""
     apex = importlib.util.find_spec("fused_weight_gradient_mlp_cuda")
     return {
@@ -151,19 +181,20 @@ def _layers(model: ModelShape, on_gpu: bool) -> dict[str, object]:
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,
         # SwiGLU is the one gated activation that every supported version fuses without biases.
-        "bias_activation_fusion": on_gpu and model.gated_mlp and model.activation == "silu",
-        "bias_dropout_fusion": on_gpu,
-        "cross_entropy_loss_fusion": on_gpu,
+        "bias_activation_fusion": is_fused and model.gated_mlp and model.activation == "silu",
+        "bias_dropout_fusion": is_fused,
+        "cross_entropy_loss_fusion": is_fused,
         # A kernel of the library's own attention, which is not used here.
         "masked_softmax_fusion": False,
-        "apply_rope_fusion": HAVE_TRANSFORMER_ENGINE,
+        "apply_rope_fusion": HAVE_TRANSFORMER_ENGINE and is_fused,
         # Apex's kernel, which NVIDIA's containers have and PyPI has not.
-        "gradient_accumulation_fusion": on_gpu and apex is not None,
+        "gradient_accumulation_fusion": is_fused and apex is not None,
         "persist_layer_norm": False,
     }
 
 
-def _experts(model: ModelShape, dispatcher: str) -> dict[str, object]:
+def _experts(config: WorkerConfig, *, is_fused: bool) -> dict[str, object]:
+    model = config.model
     if model.num_experts is None:
         return {}
     return {
@@ -171,11 +202,13 @@ def _experts(model: ModelShape, dispatcher: str) -> dict[str, object]:
         "moe_router_topk": model.moe_top_k,
         "moe_ffn_hidden_size": model.moe_ffn_hidden_size,
         "moe_shared_expert_intermediate_size": model.moe_shared_expert_ffn_hidden_size,
-        "moe_token_dispatcher_type": dispatcher,
+        "moe_token_dispatcher_type": config.options.moe_dispatcher,
         "moe_router_load_balancing_type": "aux_loss",
         "moe_aux_loss_coeff": 1e-2,
         "moe_grouped_gemm": HAVE_TRANSFORMER_ENGINE,
-        "moe_permute_fusion": HAVE_TRANSFORMER_ENGINE and is_te_min_version("2.1.0"),
+        "moe_permute_fusion": (HAVE_TRANSFORMER_ENGINE and is_fused and is_te_min_version("2.1.0")),
+        # Its grouped products take tokens in multiples of 16 or 32.
+        "moe_router_padding_for_quantization": config.precision in QUANTIZED,
     }
 
 
@@ -202,7 +235,7 @@ def _chunk(config: WorkerConfig, megatron: TransformerConfig, vp_stage: int | No
         rotary_base=config.model.rotary_base,
         vp_stage=vp_stage,
     )
-    chunk: nn.Module = Float16Module(megatron, model) if config.precision == "bf16" else model
+    chunk: nn.Module = Float16Module(megatron, model) if megatron.bf16 else model
     return chunk
 
 
@@ -235,8 +268,8 @@ def _optimizer(config: WorkerConfig, chunks: list[DistributedDataParallel]) -> M
         lr=options.optimizer_lr,
         weight_decay=0.01,
         clip_grad=1.0,
-        bf16=config.precision == "bf16",
-        params_dtype=DTYPES[config.precision],
+        bf16=config.precision != "fp32",
+        params_dtype=dtype_of(config.precision),
         use_distributed_optimizer=options.distributed_optimizer,
         overlap_param_gather=options.overlap and options.distributed_optimizer,
     )

@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from perfdb import recipe
+from runner.backends import megatron_core
+from runner.megatron.config import parse_config
+from runner.memory import stages
 from tests.runner.megatron_worker import needs_megatron
 from tests.seeds import ROOT
 from tests.shell import Shell
@@ -61,6 +65,12 @@ def test_a_rank_holds_the_parameters_that_arithmetic_says(perfdb: Shell) -> None
     one_expert = 2 * 4096**2 + 2 * 1024 * 4096 + 3 * 4096 * 14336 + 8 * 4096 + 2 * 4096
     assert 46_702_792_704 == mixtral["parameters"]
     assert [32 * one_expert + 2 * 32000 * 4096 + 4096] == mixtral["parameters_per_rank"]
+
+    for spec in (spec for file in recipe.load(map(Path, files)) for spec in file.points):
+        if not spec.case.options:  # without the ends of a pipeline among its layers
+            config = parse_config(megatron_core.settings(spec))
+            computed = [stage.parameters for stage in stages(config)]
+            assert found[spec.name]["parameters_per_rank"] == computed
 
 
 def test_what_does_not_fit_and_what_is_not_covered_say_why(perfdb: Shell, tmp_path: Path) -> None:
