@@ -52,7 +52,7 @@ def _steps(_context: object, _option: object, value: str) -> tuple[str, str]:
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
               help="Finished runs wanted of each case; those there are count.")  # fmt: skip
 @click.option("--profile", is_flag=True,
-              help="Profile each case instead of measuring it: for no table of timings.")  # fmt: skip
+              help="Profile each case instead of measuring it, for no table.")  # fmt: skip
 @click.option("--profile-ranks", metavar="RANKS", default="0", show_default=True, callback=_ranks,
               help="The ranks to profile; several with a comma.")  # fmt: skip
 @click.option("--profile-steps", metavar="FIRST-LAST", default="20-25", show_default=True,
