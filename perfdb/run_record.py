@@ -40,7 +40,7 @@ class Checkpoint(Frozen):
     loss: float
     load_time_s: float
     loaded_loss: float
-    resharded: Mapping[str, int] | None = None
+    resharded: Mapping[str, int | None] | None = None
     resharded_load_time_s: float | None = None
     resharded_loss: float | None = None
 

@@ -115,7 +115,10 @@ def settings(point: RunSpec) -> dict[str, object]:
         "options": dict(case.options),
         "kind": point.kind.value,
         "profile_ranks": list(point.profile_ranks),
-        "reload_layout": dict(point.reload_layout),
+        "reload_layout": {
+            name: None if (name, size) == ("virtual_pipeline", 1) else size
+            for name, size in point.reload_layout.items()
+        },
     }
 
 

@@ -35,7 +35,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [SMOKE / "single.yaml", "--profile", "--profile-steps", "2-3"],
     ):
         command = [ROOT / ".venv/bin/python", "-m", "perfdb", "run", *arguments]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
         assert 0 == done.returncode, done.stderr
     return folder / "runs"
 
