@@ -98,8 +98,7 @@ def run_session(request: Request, tools: Tools) -> int:
         fit=fit.hardware(request.fit_to, tools.machine) if request.fit_to or request.fit else None,
         container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
     )
-    for problem in before.problems:
-        click.echo(f"warning: {problem}", err=True)
+    warn_of(before)
     planned = plan(files, target, before, repeat=request.repeat)
     console = output.console()
     show_plan(console, planned)
@@ -122,6 +121,12 @@ def run_session(request: Request, tools: Tools) -> int:
         "unmeasured": statuses <= {PlanAction.SKIP, PlanAction.DONE},
     }
     return 1 if "failed" in statuses or any(closed[gate] for gate in request.gate) else 0
+
+
+def warn_of(before: History) -> None:
+    """On stderr, what is wrong with runs that are there."""
+    for problem in before.problems:
+        click.echo(f"warning: {problem}", err=True)
 
 
 @contextmanager
