@@ -19,7 +19,7 @@ from perfdb.cli.options import print_json, print_table
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.groups import grouped
 from perfdb.hardware import Machine
-from perfdb.record import Outcome
+from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.text import visible
@@ -48,7 +48,8 @@ class Request:
     """What the command line asks for."""
 
     paths: tuple[Path, ...]
-    only: str
+    only: tuple[str, ...]
+    given: tuple[str, ...]
     output: Path
     launcher: str
     dry_run: bool
@@ -85,7 +86,7 @@ def run_session(request: Request, tools: Tools) -> int:
     if name != str(request.output):  # ingest would refuse the path of every run
         problem = Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
         raise InputError(problem)
-    files = recipe.load(request.paths, request.max_cases)
+    files = recipe.load(request.paths, request.max_cases, request.only, request.given)
     with _writing(request.output):
         before = history.read(request.output)
     target = ExecutionTarget(
@@ -97,7 +98,8 @@ def run_session(request: Request, tools: Tools) -> int:
         fit=fit.hardware(request.fit_to, tools.machine) if request.fit_to or request.fit else None,
         container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
     )
-    planned = _plan(files, request, target, before)
+    warn_of(before)
+    planned = plan(files, target, before, repeat=request.repeat)
     console = output.console()
     show_plan(console, planned)
     rows: list[CaseRow] = []
@@ -121,6 +123,12 @@ def run_session(request: Request, tools: Tools) -> int:
     return 1 if "failed" in statuses or any(closed[gate] for gate in request.gate) else 0
 
 
+def warn_of(before: History) -> None:
+    """On stderr, what is wrong with runs that are there."""
+    for problem in before.problems:
+        click.echo(f"warning: {problem}", err=True)
+
+
 @contextmanager
 def _writing(output: Path) -> Iterator[None]:
     """Raises InputError where run directories cannot be made or written, as on a full disk."""
@@ -135,20 +143,6 @@ def _writing(output: Path) -> Iterator[None]:
         remedy = "make room, or name a folder that can be written"
         problem = Diagnostic("--output", f"{message}: {error.strerror or error}", remedy=remedy)
         raise InputError(problem) from error
-
-
-def _plan(
-    files: Sequence[recipe.RecipeFile], request: Request, target: ExecutionTarget, before: History
-) -> list[Planned]:
-    """The plan of this machine. Raises InputError where `--only` matches nothing."""
-    for problem in before.problems:
-        click.echo(f"warning: {problem}", err=True)
-    planned = plan(files, target, before, only=request.only, repeat=request.repeat)
-    if not planned:
-        names = ", ".join(file.points[0].name for file in files[:NAMES_SHOWN] if file.points)
-        message = f"{request.only!r} matches none of the cases"
-        raise InputError(Diagnostic("--only", message, remedy=f"their names are like {names}"))
-    return planned
 
 
 # --------------------------------------------------------------------------------------- running
@@ -179,7 +173,8 @@ def run_all(
             rows.append(_broken_off(attempt, error))
             raise
         rows.append(row)
-        ending = row.reason or f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+        steps = f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+        ending = row.reason or (steps if row.num_steps else f"see {row.run_dir}")
         if row.status == "failed":
             ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
         shown = visible(f"[{number}/{total}] {attempt.point.name}: {ending}")
@@ -225,7 +220,7 @@ def _row(planned: Planned, run: RunDir, record: RunRecord, status: str) -> CaseR
         proxy_of=record.case.proxy_of,
         changes=planned.changes,
     )
-    if record.outcome is not Outcome.FINISHED:
+    if record.outcome is not Outcome.FINISHED or record.kind is not RunKind.BENCHMARK:
         return row
     steps = run.read_steps()
     is_counted = aggregation.skip_warmup(record.warmup_steps).pick([step.step for step in steps])

@@ -3,13 +3,13 @@
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from perfdb import metrics
 from perfdb.errors import Diagnostic
 from perfdb.recipe.model import CaseSettings, Recipe
-from perfdb.record import Case, Scalar
+from perfdb.record import Case, RunKind, Scalar
 from perfdb.yamlfile import Document, Place
 
 CARRIED = "framework_config_sha256"
@@ -45,6 +45,9 @@ class RunSpec:
     """What the published row of the case prints where it is wrong, by field."""
     framework_config: str | None = None
     """The framework's own configuration, where the recipe carries one."""
+    kind: RunKind = RunKind.BENCHMARK
+    profile_ranks: tuple[int, ...] = ()
+    reload_layout: Mapping[str, int] = field(default_factory=dict)
 
 
 Override = tuple[Mapping[str, object], Mapping[str, Place]]
@@ -154,6 +157,9 @@ def point(draft: Draft, system: str) -> RunSpec:
         container=settings.container,
         published=settings.published,
         framework_config=settings.framework_config,
+        kind=settings.kind,
+        profile_ranks=settings.profile_ranks,
+        reload_layout=dict[str, int](settings.reload_layout.items()),
     )
 
 

@@ -26,7 +26,7 @@ from perfdb.messages import note_text
 from perfdb.queries import catalog, results, runs
 from perfdb.queries.catalog import row_versions
 from perfdb.recipe import RecipeFile
-from perfdb.record import Finding, Result, Severity
+from perfdb.record import Finding, Result, RunKind, Severity
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.site import redaction
@@ -120,6 +120,7 @@ class SiteRun:
     id: int = 0
     run_id: str
     recipe: str | None = None
+    kind: str = RunKind.BENCHMARK
     outcome: str
     error: str | None = None
     exit_code: int | None = None
@@ -292,18 +293,19 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
     build = dict[object, int](builds(known_releases(connection)).items())
     rows = [
         row | {"build": build.get(row["release_id"], 0)}
-        for row in _dicts(connection, results.current())
+        for row in _dicts(connection, results.every())
     ]
     titles = _printed_titles(rows)
     plain = list(map(_maker(SiteResult), _relocated(rows, titles)))
     audited = _audited(connection, plain, accepted)
-    current = [_marked(result, audited.get(result.result_id)) for result in plain]
-    by_id = {result.result_id: result for result in current}
+    every = [_marked(result, audited.get(result.result_id)) for result in plain]
+    current = [result for result in every if result.run_kind in (None, RunKind.BENCHMARK)]
+    by_id = {result.result_id: result for result in every}
     revisions = _relocated(_dicts(connection, results.all_revisions()), titles)
     return SiteData(
         results=tuple(_shown(connection, current)),
         current=tuple(current),
-        runs=tuple(_runs(connection, current)),
+        runs=tuple(_runs(connection, every)),
         sources=tuple(_sources(connection)),
         audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
         revisions=tuple(map(_maker(ResultRevision), revisions)),

@@ -3,13 +3,15 @@
 import json
 import re
 import runpy
+import shlex
+import shutil
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from perfdb import catalog
 from perfdb.recipe import RunSpec
-from perfdb.record import Case
+from perfdb.record import Case, RunKind
 from perfdb.rundir import RunDir
 from runner.backends.base import Command
 
@@ -119,7 +121,31 @@ def settings(point: RunSpec) -> dict[str, object]:
         "measured_steps": point.measured_steps,
         "seed": point.seed,
         "options": dict(case.options),
+        "kind": point.kind.value,
+        "profile_ranks": list(point.profile_ranks),
+        "reload_layout": {
+            name: None if (name, size) == ("virtual_pipeline", 1) else size
+            for name, size in point.reload_layout.items()
+        },
     }
+
+
+def nsys(point: RunSpec, run: RunDir) -> tuple[str, ...]:
+    """What starts the ranks of a profile under Nsight Systems, and the others as they are.
+
+    Empty where there is nothing to profile, no GPU or no nsys. The worker's cudaProfilerStart and
+    cudaProfilerStop bound what is recorded: the measured steps.
+    """
+    found = shutil.which("nsys")
+    if point.kind is not RunKind.PROFILE or not catalog.has_gpus(point.case.system) or not found:
+        return ()
+    ranks = "|".join(map(str, point.profile_ranks))
+    script = (
+        f"case $RANK in {ranks}) exec {shlex.quote(found)} profile --sample=none"
+        " --trace=cuda,nvtx,osrt --capture-range=cudaProfilerApi --capture-range-end=stop"
+        ' --force-overwrite=true --output="$0/profile_$RANK" "$@";; *) exec "$@";; esac'
+    )
+    return ("bash", "-c", script, str(run.path.absolute()))
 
 
 def command(point: RunSpec, run: RunDir) -> Command:
@@ -139,7 +165,9 @@ def command(point: RunSpec, run: RunDir) -> Command:
             "--steps", str(run.steps.absolute()),
             "--summary", str(run.summary.absolute()),
             "--device", "cuda" if catalog.has_gpus(case.system) else "cpu",
+            *(("--nsys",) if (wrapper := nsys(point, run)) else ()),
         ),
+        wrapper=wrapper,
         processes=case.num_gpus,
         variables=variables,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The pages of runs, and their list."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,6 +16,7 @@ from perfdb.compare.run_diff import RunFacts
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
+from perfdb.record import RunKind
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
@@ -44,7 +45,8 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         result, name = run.result, run.run.run_id
         seconds = units.significant(result.step_time_s)
         figure = f", {seconds} s/step" if result.step_time_s is not None else ""
-        outcome = f"{run.run.outcome.replace('_', ' ')}{figure}."
+        kind = "" if run.run.kind == RunKind.BENCHMARK else f"a {run.run.kind} run, "
+        outcome = f"{kind}{run.run.outcome.replace('_', ' ')}{figure}."
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
         body = partial(_run, run, before.get(name), corrected.get(result.result_id, ""))
         yield SitePage(addresses.of_run(name), name, about, body)
@@ -145,6 +147,7 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
     return [
         _outcome(page),
         *([changed] if corrected else []),
+        *_checkpoint(page),
         Section("Figures", [*_reproduced(page), figures_table(page)]),
         Section("Step times", [charts.step_times(page) or paragraph("The run left no step.")]),
         Section("Steps", [_steps(page)]),
@@ -180,6 +183,14 @@ def _changed(page: RunData, since: Since) -> list[Block]:
     return [intro.format(run, code(command)), plain("Since", titles, run_diff.rows(apart))]
 
 
+def _checkpoint(page: RunData) -> list[Block]:
+    """What a checkpoint took, and the losses of the next step that prove it."""
+    found = (page.run.summary or {}).get("checkpoint")
+    if not isinstance(found, Mapping):
+        return []
+    return [Section("Checkpoint", [facts("Checkpoint", flat(found))])]
+
+
 def shell(command: Iterable[str]) -> str:
     """A command as a person would type it: each option with its value on a line of its own."""
     words = map(shlex.quote, command)
@@ -200,6 +211,7 @@ def _outcome(page: RunData) -> Markup:
         f"{moment(when)} UTC" if when else units.UNKNOWN for when in (run.started_at, run.ended_at)
     )
     known: list[tuple[str, str]] = [
+        ("Kind of run", "" if run.kind == RunKind.BENCHMARK else run.kind),
         ("Outcome", cells.outcome_badge(run.outcome)),
         ("Why no figures", result.withheld_text),
         ("Audit", cells.flag_mark(result)),
