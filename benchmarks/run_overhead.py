@@ -72,7 +72,11 @@ def main() -> int:
             took, run = with_perfdb(Path(one))
             ours.append(took)
             theirs.append(bare(Path(other), run))
-        print(f"pair {number}: perfdb {ours[-1][0]:.1f} s, bare {theirs[-1][0]:.1f} s", flush=True)
+        of_both = (
+            f"{who} {took[0]:.1f} s ({took[1]:.1f} s of the processor)"
+            for who, took in (("perfdb", ours[-1]), ("bare", theirs[-1]))
+        )
+        print(f"pair {number}: {', '.join(of_both)}", flush=True)
     print(f"\n{'least of ' + str(pairs):18} {'perfdb run':>12} {'torchrun':>12}   ratio")
     ratios = []
     for name, mine, its in zip(FIGURES, zip(*ours, strict=True), zip(*theirs, strict=True),

@@ -12,7 +12,9 @@ from dashboards.findings import Findings, by_result
 from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
 from perfdb.compare import releases as named_releases
+from perfdb.compare import run_diff
 from perfdb.compare.releases import Choice
+from perfdb.compare.run_diff import RunFacts
 from perfdb.db import tables
 from perfdb.db.session import HEAD, current, is_missing, option, reading, reading_current, store_url
 from perfdb.errors import InputError, StoreError
@@ -129,6 +131,13 @@ def steps(store: Store, run_id: str) -> pd.DataFrame:
 def files(store: Store, run_id: str) -> pd.DataFrame:
     """The files a run was read from: name, SHA-256 and size."""
     return _query(store, run_queries.files_of(run_id))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def facts(store: Store, run_id: str) -> RunFacts:
+    """What a run was asked to do, on what and with which software, and how it went."""
+    with reading(make_url(store.address)) as connection:
+        return run_diff.of_stored(connection, run_id)
 
 
 def release_names(rows: pd.DataFrame) -> list[str]:

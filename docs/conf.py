@@ -39,6 +39,8 @@ STORE = HERE.parent / "perfdb.sqlite"
 perfdb_url = str(STORE) if STORE.is_file() and not os.environ.get("PERFDB_URL") else None
 REVIEWED = HERE.parent / "data" / "acknowledged.yaml"
 perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
+RECIPES = HERE.parent / "recipes"
+perfdb_recipes = str(RECIPES) if RECIPES.is_dir() else None
 
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates"]

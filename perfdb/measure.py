@@ -29,6 +29,7 @@ from perfdb.record import (
     Outcome,
     PublishedResult,
     Release,
+    RunKind,
     Task,
 )
 from perfdb.run_record import RunRecord, WorkerConfiguration
@@ -91,8 +92,9 @@ def of_run(
     steps = _steps_of_run(read)
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
-    result = _unmeasured(of, hashed, outcome, withheld)
-    if withheld is None:
+    why = withheld or _no_benchmark(record)
+    result = _unmeasured(of, hashed, outcome, why)
+    if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
         result = with_figures(result, pick_steps(steps, window), window)
@@ -106,6 +108,7 @@ def of_run(
         error=error,
         exit_code=record.exit_code,
         attempt=record.attempt,
+        kind=record.kind,
         started_at=_utc(record.started_at),
         ended_at=_utc(record.ended_at) if record.ended_at else None,
         warmup_steps=record.warmup_steps,
@@ -117,6 +120,13 @@ def of_run(
         content_hash=content,
     )
     return MeasuredRun(row, storable(steps), result)
+
+
+def _no_benchmark(record: RunRecord) -> Note | None:
+    """Why a run that went well has no figures all the same: the one place that decides it."""
+    if record.kind is RunKind.BENCHMARK:
+        return None
+    return Note(NoteCode.NO_BENCHMARK, {"kind": record.kind.value})
 
 
 def _unmeasured(

@@ -69,6 +69,7 @@ class NoteCode(StrEnum):
     OTHER_ARGUMENT = "other_argument"
     OTHER_TOKENS = "other_tokens"
     UNPLANNED_STEP = "unplanned_step"
+    NO_BENCHMARK = "no_benchmark"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,14 @@ class Note:
     def of(cls, code: NoteCode, **params: Scalar | None) -> Self:
         """A note with these parameters."""
         return cls(code, params)
+
+
+class RunKind(StrEnum):
+    """What a run is for. Only a benchmark has figures."""
+
+    BENCHMARK = "benchmark"
+    PROFILE = "profile"
+    CHECKPOINT = "checkpoint"
 
 
 class Origin(StrEnum):
@@ -385,6 +394,7 @@ class Result:
     source_url: str | None = None
     published_on: date | None = None
     run_id: str | None = None
+    run_kind: str | None = None
     recipe: str | None = None
     started_at: datetime | None = None
     num_results: int = 1

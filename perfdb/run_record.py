@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
-from perfdb.record import MOST, Case, Count, Frozen, Outcome, Release
+from perfdb.record import MOST, Case, Count, Frozen, Outcome, Release, RunKind
 from perfdb.text import plain_text
 
 
@@ -28,6 +28,23 @@ class StepRecord(Frozen):
     cuda_event_time_s: float | None = None
 
 
+class Checkpoint(Frozen):
+    """A checkpoint of a run: seconds of the slowest rank, and losses of the step after it.
+
+    `loss` is without the round trip, `loaded_loss` after it; the resharded one was loaded into
+    another layout, of which `resharded` has the sizes that differ.
+    """
+
+    save_time_s: float
+    size_bytes: int
+    loss: float
+    load_time_s: float
+    loaded_loss: float
+    resharded: Mapping[str, int | None] | None = None
+    resharded_load_time_s: float | None = None
+    resharded_loss: float | None = None
+
+
 class WorkerSummary(BaseModel):
     """What the worker says of itself after its last step. Written only on success."""
 
@@ -43,6 +60,7 @@ class WorkerSummary(BaseModel):
     memory_kind: str
     peak_memory_bytes: tuple[int | None, ...]
     versions: Mapping[str, str | None]
+    checkpoint: Checkpoint | None = None
 
 
 class WorkerConfiguration(BaseModel):
@@ -138,6 +156,7 @@ class RunRecord(Frozen):
     warmup_steps: Annotated[int, Field(ge=0, le=MOST)]
     measured_steps: Annotated[int, Field(ge=0, le=MOST)]
     seed: int
+    kind: RunKind = RunKind.BENCHMARK
     attempt: PositiveInt = 1
     runner_pid: int
     perfdb_version: str

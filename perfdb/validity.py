@@ -147,9 +147,10 @@ def model_shape(name: str, configuration: WorkerConfiguration | None) -> Note | 
     model, shape = catalog.models().get(name), configuration and configuration.model
     if model is None or not isinstance(shape, Mapping):
         return None
+    known = model.model_dump()
     differences = ", ".join(
-        f"{key} {value}, not {getattr(model, key)}"
+        f"{key} {value}, not {known[key]}"
         for key, value in shape.items()
-        if key in catalog.Model.model_fields and value != getattr(model, key)
+        if key in known and value != known[key]
     )
     return Note(NoteCode.MODEL_SHAPE, {"differences": differences}) if differences else None

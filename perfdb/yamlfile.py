@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
+from itertools import accumulate
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -27,10 +28,14 @@ MOST_VALUES: Final = 1 << 18
 MOST_MARKS: Final = 1 << 15
 """The newlines, commas and brackets that a document may have, of which a second reads 10,000."""
 
+DEEPEST: Final = 100
+"""Brackets in brackets: the time that each token takes grows with how many are open."""
+
 MOST_UNKNOWN: Final = 100
 """How many unknown fields of a document get a message each."""
 
 _PLAIN = (("bool",), ("int",), ("float",), ("str",))
+_BRACKETS = re.compile(r"[\[\]{}]")
 _OCTAL_OR_SIXTIES = re.compile(r"[-+]?0[0-7_]+$|.*:")
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 
@@ -132,7 +137,11 @@ def parse(where: str, text: str, *, keep_last: bool = False) -> Document | Unrea
 
 def _too_long(where: str, text: str) -> tuple[Diagnostic, ...]:
     if (marks := sum(map(text.count, "\n,[{"))) <= MOST_MARKS:
-        return ()
+        open_ = accumulate(1 if one in "[{" else -1 for one in _BRACKETS.findall(text))
+        if max(open_, default=0) <= DEEPEST:
+            return ()
+        message = f"more than {DEEPEST} brackets in one another"
+        return (Diagnostic(where, message, remedy="close them"),)
     message = f"{marks:,} newlines, commas and brackets, more than {MOST_MARKS:,}"
     return (Diagnostic(where, message, remedy="make it several files"),)
 

@@ -1,5 +1,6 @@
 """`perfdb run` and `perfdb selftest`."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from perfdb.cli.options import (
     gate_option,
     json_option,
     max_cases_option,
+    only_cases_option,
     print_json,
     print_table,
+    set_option,
 )
 
 
@@ -19,6 +22,22 @@ def _launchers() -> Iterable[str]:
     from runner.launchers import LAUNCHERS
 
     return LAUNCHERS
+
+
+def _ranks(_context: object, _option: object, value: str) -> str:
+    """What --set makes of ranks. Raises BadParameter."""
+    if not re.fullmatch(r"\d{1,6}(,\d{1,6})*", value):
+        raise click.BadParameter(f"{value!r} are no ranks: write 0, or 0,8")
+    return f"profile_ranks=[{value}]"
+
+
+def _steps(_context: object, _option: object, value: str) -> tuple[str, str]:
+    """What --set makes of the steps to profile, which are those measured. Raises BadParameter."""
+    found = re.fullmatch(r"(\d{1,6})-(\d{1,6})", value)
+    first, last = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= first <= last:
+        raise click.BadParameter(f"{value!r} are no steps: write FIRST-LAST, from 1 on")
+    return f"warmup_steps={first - 1}", f"measured_steps={last - first + 1}"
 
 
 @click.command(no_args_is_help=True)
@@ -34,9 +53,18 @@ def _launchers() -> Iterable[str]:
 @click.option("--max-jobs", metavar="N", default=500, show_default=True,
               type=click.IntRange(min=1), help="Slurm jobs at once.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the plan and the commands; run nothing.")
-@click.option("--only", metavar="GLOB", default="*", help="Only cases whose name matches.")
+@only_cases_option
+@set_option
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
               help="Finished runs wanted of each case; those there are count.")  # fmt: skip
+@click.option("--profile", is_flag=True,
+              help="Profile each case instead of measuring it, for no table.")  # fmt: skip
+@click.option("--profile-ranks", metavar="RANKS", default="0", show_default=True, callback=_ranks,
+              help="The ranks to profile; several with a comma.")  # fmt: skip
+@click.option("--profile-steps", metavar="FIRST-LAST", default="20-25", show_default=True,
+              callback=_steps, help="The steps to profile; the run ends after them.")  # fmt: skip
+@click.option("--checkpoint", is_flag=True,
+              help="Save and load a checkpoint after the steps, also for no table.")  # fmt: skip
 @click.option("--fit", is_flag=True,
               help="Cut cases that do not fit this machine, to proxies that do.")  # fmt: skip
 @click.option("--fit-to", metavar="SYSTEM[:GPUS]", help="Cut them to another machine's size.")
@@ -60,7 +88,14 @@ def run(context: click.Context, /, **_options: object) -> int:
     from runner.session import Request, Tools, run_session
 
     tools = context.obj if isinstance(context.obj, Tools) else Tools()
-    return run_session(Request(**context.params), tools)
+    asked = context.params
+    ranks, steps = (asked.pop(name) for name in ("profile_ranks", "profile_steps"))
+    is_profile, is_checkpoint = (asked.pop(name) for name in ("profile", "checkpoint"))
+    if is_profile and is_checkpoint:
+        raise click.UsageError("--profile and --checkpoint are two runs")
+    kind = ("kind=profile", ranks, *steps) if is_profile else ("kind=checkpoint",)
+    asked["given"] += kind if is_profile or is_checkpoint else ()
+    return run_session(Request(**asked), tools)
 
 
 @click.command()

@@ -16,8 +16,8 @@ from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir, find_runs
 from perfdb.validity import damage, judged, model_shape
 
-Measurement = tuple[str, str, int, int, int]
-"""Case key, release key, warm-up steps, measured steps, seed: runs with the same are repeats."""
+Measurement = tuple[str, str, int, int, int, str]
+"""Case key, release key, warm-up steps, measured steps, seed, kind: of the same are repeats."""
 
 _LOCKS = ".locks"
 """A folder inside the output folder, with one file per measurement."""
@@ -93,7 +93,7 @@ def _withheld(run: RunDir, record: RunRecord) -> str | None:
 
 def measurement(of: RunSpec | RunRecord, release: Release) -> Measurement:
     """The measurement that a case asks for, or that a run is of."""
-    return (of.case.key, release.key, of.warmup_steps, of.measured_steps, of.seed)
+    return (of.case.key, release.key, of.warmup_steps, of.measured_steps, of.seed, of.kind.value)
 
 
 def mark_interrupted(before: History) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -71,16 +70,14 @@ class Planned:
 
 
 def plan(
-    files: Iterable[RecipeFile], target: ExecutionTarget, before: History, *, only: str, repeat: int
+    files: Iterable[RecipeFile], target: ExecutionTarget, before: History, *, repeat: int
 ) -> list[Planned]:
-    """Every case whose name matches `only`, `repeat` times, with its action."""
+    """Every case, `repeat` times, with its action."""
     versions = {name: backend.version() for name, backend in target.backends.items()}
     taken = before.running if target.cluster else before.running | before.submitted.keys()
     planned = []
     for file in files:
         for spec in file.points:
-            if not fnmatchcase(spec.name, only):
-                continue
             cut = fitted(spec, target.fit) if target.fit else None
             point, changes = (cut.spec, cut.changes) if isinstance(cut, Proxy) else (spec, ())
             version = versions.get(point.case.framework)

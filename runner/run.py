@@ -17,7 +17,7 @@ from perfdb.errors import LeftAtWorkError, PerfdbError
 from perfdb.hardware import readable, without_secrets
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
-from perfdb.record import Outcome
+from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
 from perfdb.text import visible
@@ -137,6 +137,7 @@ def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Com
         warmup_steps=point.warmup_steps,
         measured_steps=point.measured_steps,
         seed=point.seed,
+        kind=point.kind,
         attempt=planned.repeat,
         runner_pid=os.getpid(),
         perfdb_version=perfdb.__version__,
@@ -176,7 +177,8 @@ def _watch(
         while (exit_code := process.poll()) is None:
             steps = source.read()
             watcher.steps_done(steps, total)
-            if reason := watchdog.hung(steps, time.monotonic()):
+            is_saving = point.kind is RunKind.CHECKPOINT and len(steps) >= total
+            if reason := None if is_saving else watchdog.hung(steps, time.monotonic()):
                 return _overdue(process, reason)
             if time.monotonic() > deadline:
                 return _overdue(process, f"stopped after {point.timeout_s:g} s (timeout_s)")

@@ -20,7 +20,7 @@ from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.groups import grouped
 from perfdb.hardware import Machine
 from perfdb.recipe.slurm import load as load_settings
-from perfdb.record import Outcome
+from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.text import visible
@@ -50,7 +50,8 @@ class Request:
     """What the command line asks for."""
 
     paths: tuple[Path, ...]
-    only: str
+    only: tuple[str, ...]
+    given: tuple[str, ...]
     output: Path
     launcher: str
     dry_run: bool
@@ -91,11 +92,12 @@ def run_session(request: Request, tools: Tools) -> int:
     if name != str(request.output):  # ingest would refuse the path of every run
         problem = Diagnostic("--output", f"{name} is not UTF-8", remedy="name another folder")
         raise InputError(problem)
-    files = recipe.load(request.paths, request.max_cases)
+    files = recipe.load(request.paths, request.max_cases, request.only, request.given)
     with _writing(request.output):
         before = history.read(request.output)
     target = _target(request, tools)
-    planned = _plan(files, request, target, before)
+    warn_of(before)
+    planned = plan(files, target, before, repeat=request.repeat)
     console = output.console()
     show_plan(console, planned)
     rows: list[CaseRow] = []
@@ -137,6 +139,12 @@ def _target(request: Request, tools: Tools) -> ExecutionTarget:
     )
 
 
+def warn_of(before: History) -> None:
+    """On stderr, what is wrong with runs that are there."""
+    for problem in before.problems:
+        click.echo(f"warning: {problem}", err=True)
+
+
 @contextmanager
 def _writing(output: Path) -> Iterator[None]:
     """Raises InputError where run directories cannot be made or written, as on a full disk."""
@@ -151,20 +159,6 @@ def _writing(output: Path) -> Iterator[None]:
         remedy = "make room, or name a folder that can be written"
         problem = Diagnostic("--output", f"{message}: {error.strerror or error}", remedy=remedy)
         raise InputError(problem) from error
-
-
-def _plan(
-    files: Sequence[recipe.RecipeFile], request: Request, target: ExecutionTarget, before: History
-) -> list[Planned]:
-    """The plan of this machine. Raises InputError where `--only` matches nothing."""
-    for problem in before.problems:
-        click.echo(f"warning: {problem}", err=True)
-    planned = plan(files, target, before, only=request.only, repeat=request.repeat)
-    if not planned:
-        names = ", ".join(file.points[0].name for file in files[:NAMES_SHOWN] if file.points)
-        message = f"{request.only!r} matches none of the cases"
-        raise InputError(Diagnostic("--only", message, remedy=f"their names are like {names}"))
-    return planned
 
 
 # --------------------------------------------------------------------------------------- running
@@ -199,7 +193,8 @@ def run_all(
 
 
 def _show_end(console: Console, row: CaseRow, title: str) -> None:
-    ending = row.reason or f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+    steps = f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+    ending = row.reason or (steps if row.num_steps else f"see {row.run_dir}")
     if row.status == "failed":
         ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
     console.print(visible(f"{title} {row.case}: {ending}"), markup=False)
@@ -265,7 +260,7 @@ def _row(planned: Planned, run: RunDir, record: RunRecord, status: str) -> CaseR
         proxy_of=record.case.proxy_of,
         changes=planned.changes,
     )
-    if record.outcome is not Outcome.FINISHED:
+    if record.outcome is not Outcome.FINISHED or record.kind is not RunKind.BENCHMARK:
         return row
     steps = run.read_steps()
     is_counted = aggregation.skip_warmup(record.warmup_steps).pick([step.step for step in steps])

@@ -10,9 +10,15 @@ from sqlalchemy import URL
 from perfdb.ingest import Options, ingest
 from perfdb.record import Figures
 from tests.factories import case, published, release, stored, write_run
+from tests.seeds import FOLDER
 from tests.shell import Shell
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"
+GPUS_BY_DP = """
+| Model | GBS | MBS | TP | EP | DP | GA |
+|---|---|---|---|---|---|---|
+| Llama3 70B | 64 | 1 | 4 | 8 | 8 | 9 |
+"""
 KEYS = [
     "rule", "severity", "fields", "expected", "found", "message", "suggestion", "model", "system",
     "release", "source", "source_line", "framework", "acknowledged",
@@ -176,6 +182,36 @@ def test_the_worked_examples_of_a_stored_page_are_audited_with_it(
     assert [] == lines("--system", "dgx-h100")
 
 
+CONFIGURATIONS = FOLDER / "nemotron4-dgxc-recipe.txt"
+"""Its tables of lines 3 to 18 state how twelve jobs use their GPUs."""
+
+
+def test_tables_of_configurations_are_audited_by_line(
+    audit: Shell, sqlite: URL, perfdb: Shell, tmp_path: Path
+) -> None:
+    """64 ÷ (2 × 8) is 4; 512 ÷ (8 × 8) is 8. They are no results, alone or beside results."""
+    text = CONFIGURATIONS.read_text()
+    damaged = text.replace("| 8 | NA | 2 | 64 | 4 |", "| 8 | NA | 2 | 64 | 8 |")
+    damaged = damaged.replace("| NA | 8 | NA | 1 | 128 |", "| NA | 16 | NA | 1 | 128 |")
+    tables = "".join(damaged.splitlines(keepends=True)[:18])
+    (tmp_path / "alone.md").write_text(tables + "\n" + GPUS_BY_DP)
+    found = json.loads(perfdb("audit", "alone.md", "--json").stdout)
+    assert [
+        ("gradient_accumulation", "GA 4", 5, None),
+        ("data_parallel", "DP 8", 16, None),
+        ("gradient_accumulation", "GA 8", 23, "llama3-70b"),
+        ("expert_parallel", "EP 1", 23, "llama3-70b"),
+    ] == [(it["rule"], it["expected"], it["source_line"], it["model"]) for it in found]
+    refused = perfdb("ingest", "alone.md", "--db", address(sqlite))
+    assert refused.code == 1
+    assert "alone.md:3: configurations without figures are no results" in refused.stderr
+    assert "`perfdb audit alone.md` checks them" in refused.stderr
+    (tmp_path / "page.md").write_text(text)
+    ingest([Path("page.md")], sqlite, Options())
+    summary = "Nothing found in 24 results; nothing found in 12 configurations; 1 error in worked"
+    assert summary in audit().stdout
+
+
 def test_documents_alone_need_no_store(perfdb: Shell, tmp_path: Path) -> None:
     """A store that is named must be there; 4 × 8 = 32."""
     (tmp_path / "recipe.md").write_text(f"# Recipe\n\n{SLIP}")
@@ -204,8 +240,9 @@ def test_a_document_with_nothing_to_audit_is_bad_input(audit: Shell, tmp_path: P
     assert [
         "blank.md: nothing to audit: the file is empty; write or copy it again",
         "binary.md: nothing to audit: the file is no text; save it as UTF-8 text",
-        "page.md: nothing to audit: no worked example such as '4096 * 256 / 2.693 = 389371'; to "
-        "audit its tables, `perfdb ingest` it and audit the store",
+        "page.md: nothing to audit: no worked example such as '4096 * 256 / 2.693 = 389371', nor "
+        "table of configurations; to audit tables of results, `perfdb ingest` it and audit the "
+        "store",
     ] == err.removeprefix("error: ").splitlines()
 
 

@@ -90,6 +90,7 @@ BILLIONS = {
 UNPROVEN = {
     "gpt-tiny": "made for smoke tests, as is the next",
     "moe-tiny": "its parameters are counted while it trains",
+    "dit-tiny": "its parameters are counted while it trains",
     "llama3-8b-8l": "Llama 3 8B with fewer layers",
     "deepseek-v3-671b-mtp": "one layer more; the pages of Megatron-Bridge, below",
 }

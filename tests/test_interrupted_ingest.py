@@ -156,7 +156,7 @@ def test_a_file_that_may_not_grow_is_told_of_and_the_next_ingest_completes_the_s
 
 def mounted(folder: Path, options: str, *before: str) -> list[str]:
     """What runs a command beside a small file system that no other process sees."""
-    mount = f"mount -t tmpfs -o size=700k tmpfs {shlex.quote(str(folder))}"
+    mount = f"mount -t tmpfs -o size=300k tmpfs {shlex.quote(str(folder))}"
     lines = [mount, *before, *([f"mount -o {options} {folder}"] if options else []), 'exec "$@"']
     prefix = ["unshare", "--mount", "sh", "-ec", "\n".join(lines), "sh"]
     if (

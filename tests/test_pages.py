@@ -1,6 +1,7 @@
 """Published pages: what each holds, by golden files typed from the pages, and what is refused."""
 
-from collections.abc import Iterator
+import cProfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +343,32 @@ def test_tags_and_fences_around_a_table_hide_none_of_its_rows(line: str) -> None
     """A block of code has a note."""
     found = read_text(RATES.replace("| Model", f"{line}\n\n| Model"))
     assert 1 == len(found.results) or "in a block of code" in str(found.notes[0])
+
+
+HEADER = """
+| Model | GPUs | GBS | MBS | Sequence Length | TP | GA | Tokens / sec / GPU |
+|---|---|---|---|---|---|---|---|
+"""
+ROW = "| {} | 8 | {} | 1 | 8192 | 1 | 2 | 13812 |\n"
+DENSE = {
+    "rows": lambda n: HEADER + "".join(ROW.format("Llama3 8B", 8 * at) for at in range(1, n)),
+    "marked": lambda n: HEADER + "".join(ROW.format("**Llama3 8B**", 8 * at) for at in range(1, n)),
+    "tables": lambda n: "".join(
+        f"\nSystem: DGX-H100\n{HEADER}{ROW.format('Llama3 8B', 8 * at)}" for at in range(1, n)
+    ),
+}
+
+
+@pytest.mark.parametrize("dense", DENSE.values(), ids=DENSE)
+def test_a_dense_page_takes_calls_in_proportion_to_its_length(dense: Callable[[int], str]) -> None:
+    """Of rows, of rows with markup, and of tables below one heading, each with a line above it."""
+
+    def calls(count: int) -> int:
+        text = f"# NeMo 25.04\n\nSystem: DGX-H100\n{dense(count)}"
+        profile = cProfile.Profile()
+        found = profile.runcall(reader.read, "page.md", text, PageContext())
+        assert len(found.results) == count - 1
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(10)
+    assert calls(240) / calls(60) < 4.4

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from perfdb import recipe, yamlfile
 from perfdb.errors import RecipeError
 from perfdb.recipe import Recipe
+from tests.shell import Shell
 
 DATA = Path(__file__).parent / "data" / "recipes"
 BAD = sorted((DATA / "bad").glob("*.yaml"))
@@ -155,3 +156,52 @@ def test_many_unknown_fields_are_counted(tmp_path: Path) -> None:
         recipe.load([path])
     assert 101 == len(caught.value.problems)
     assert "key_100: no such field, nor are 4,899 after it" in str(caught.value)
+
+
+NEMO = ROOT / "recipes" / "nemo"
+
+
+def test_variables_of_dgxc_choose_the_cases_of_a_sweep() -> None:
+    only = ["DTYPE=FP8", "MODEL_SIZE=340b", "JOB_TOTAL_GPUS=256,2048", "GPUS_PER_NODE=8"]
+    scales = [file for file in recipe.load([NEMO], only=only) if "scaling" in file.recipe.name]
+    points = [point for file in scales for point in file.points]
+    assert [256, 2048] == [point.case.num_gpus for point in points]
+    assert {("nemotron4-340b", "fp8")} == {(it.case.model, it.case.precision) for it in points}
+    assert {50} == {it.warmup_steps + it.measured_steps for it in points}  # as its launch.sh
+
+
+def test_a_value_that_is_set_makes_another_case_that_a_run_directory_can_repeat(
+    tmp_path: Path,
+) -> None:
+    sweep, only = NEMO / "nemotron4-15b-scaling.yaml", ["num_gpus=64", "precision=bf16"]
+    [before] = recipe.load([sweep], only=only)
+    [after] = recipe.load([sweep], only=only, given=["tensor_parallel=4"])
+    assert (2, 4) == tuple(it.points[0].case.tensor_parallel for it in (before, after))
+    assert before.points[0].case.key != after.points[0].case.key
+    assert after.points[0].name.endswith("/tensor_parallel=4")
+    (tmp_path / "kept.yaml").write_text(after.text)
+    [again] = recipe.load([tmp_path / "kept.yaml"], only=only)
+    assert after.points == again.points
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "num_gpu=8"], "--only: no field 'num_gpu'; did you mean num_gpus?"),
+        (["--only", "precision=fp9"], "--only: no case has precision 'fp9'; did you mean fp8?"),
+        (["--only", "GPUS_PER_NODE=2"], "--only: no case has gpus_per_node '2'; known: 8"),
+        (["--only", "no*"], "--only: 'no*' matches none of the cases; their names are like nemo-"),
+        (["--only", "num_gpus=16", "--only", "*2048*"], "--only: leaves no case; each matches"),
+        (["--set", "num_gpu=8"], "--set: no field 'num_gpu' of a case; did you mean num_gpus?"),
+        (["--set", "num_gpus"], "--set: 'num_gpus' is no FIELD=VALUE"),
+        (["--set", "num_gpus=many"], "--set: num_gpus: Input should be a valid integer"),
+        (["--set", "DTYPE=fp9"], "--set: precision: no precision 'fp9'; did you mean fp8?"),
+        (["--set", "num_gpus=7"], "--set num_gpus: TP 2 × PP 1 × CP 1 = 2 does not divide 7"),
+    ],
+)
+def test_a_wrong_filter_or_value_gets_one_clear_message(
+    options: list[str], message: str, perfdb: Shell
+) -> None:
+    done = perfdb("recipes", "validate", str(NEMO / "nemotron4-15b-scaling.yaml"), *options)
+    assert (2, "") == (done.code, done.stdout)
+    assert message in done.stderr

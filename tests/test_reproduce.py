@@ -168,4 +168,7 @@ def test_a_smoke_run_is_run_again_and_agrees(perfdb: Shell, tmp_path: Path) -> N
     (spec,) = recipe.load([SINGLE])[0].points
     assert spec.case.key == found["case_key"]
     assert set() == found["differences"].keys() - {"versions"}
+    # There is no folder recipes/ here: the recipe is the run's own copy.
+    again = f"perfdb reproduce {found['result']} --run"
+    assert (str(SINGLE), again) == (found["recipe"], found["run_again"])
     assert run.name != Path(found["runs"][0]).name

@@ -14,8 +14,9 @@ from dashboards.choices import remembered, remembered_some
 from dashboards.findings import Findings, bullets, is_wrong, mark, plain
 from dashboards.tables import grid, printed
 from perfdb.catalog import titles
-from perfdb.compare import report
+from perfdb.compare import report, run_diff
 from perfdb.compare.releases import of_rows
+from perfdb.compare.run_diff import RunFacts, differences
 from perfdb.messages import NoteText
 from perfdb.metrics import METRICS
 from perfdb.record import Figures, Frozen, Outcome
@@ -65,7 +66,8 @@ def show() -> None:
         st.code(command, language="bash")
         return
     chosen = remembered_some("Outcome", {outcome: outcome for outcome in numbers}, "outcome")
-    asked = {str(st.query_params.get("run")), str(st.session_state.get("run"))}
+    kept = (it.get(key) for it in (st.query_params, st.session_state) for key in ("run", "with"))
+    asked = set(map(str, kept))
     listed = labelled(data.runs(store, sorted(chosen), sorted(asked)))
     found = listed[listed["outcome"].isin(chosen)] if chosen else listed
     newest = "" if len(listed) < data.MOST_RUNS else " The newest are listed; a link opens any."
@@ -76,6 +78,23 @@ def show() -> None:
     run_id = remembered("Run", run_ids, run_ids[0], "run", lambda run_id: titled(run_id, names))
     chosen_row = data.records(listed[listed["run_id"] == run_id])[0]
     _show_run(store, ChosenRun.model_validate(chosen_row))
+    if others := [one for one in run_ids if one != run_id]:
+        of_case = listed[listed["case_key"] == chosen_row["case_key"]]["run_id"].tolist()
+        # the one before of its case, as the site shows; without one, another of its case, or any
+        after = [*of_case[of_case.index(run_id) + 1 :], *of_case, *others]
+        first = next(one for one in after if one != run_id)
+        st.subheader("What differs from another run")
+        other = remembered("Other run", others, first, "with", lambda it: titled(it, names))
+        _differences(data.facts(store, other), data.facts(store, run_id))
+
+
+def _differences(before: RunFacts, here: RunFacts) -> None:
+    """Show in what the chosen run differs from another, as `perfdb diff` does."""
+    if rows := list(run_diff.rows(differences(before, here))):
+        table = pd.DataFrame(rows, columns=["Field", "Other run", "This run"])
+        st.dataframe(table, hide_index=True)
+    else:
+        st.info("Nothing differs.")
 
 
 def titled(run_id: str, names: Mapping[str, str]) -> str:

@@ -164,6 +164,13 @@ def upgrade() -> None:
         sa.Column(
             "recipe", sa.Text(), nullable=True, comment="NULL: read from a log, which has none"
         ),
+        sa.Column(
+            "kind",
+            sa.Text(),
+            server_default="benchmark",
+            nullable=False,
+            comment="benchmark | profile | checkpoint: only a benchmark has figures",
+        ),
         sa.Column("outcome", sa.Text(), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),

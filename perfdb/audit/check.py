@@ -18,18 +18,22 @@ from perfdb.record import Finding, Result, Severity
 AUDIT_VERSION: Final = 15
 """Raised when a rule changes, or what a rule reads: every release is then audited again."""
 
+LAYOUT_RULES: Final = (
+    rules_layout.micro_batch, rules_layout.gradient_accumulation, rules_layout.world_size,
+    rules_layout.data_parallel, rules_layout.expert_parallel, rules_layout.virtual_pipeline,
+)  # fmt: skip
+"""What is checked of rows without figures too."""
+
+_NAMES: Final = ("framework", "model", "system")
+"""What is empty in a row without figures that does not state it."""
+
 RULES: Final[Mapping[str, Rule]] = {
     rule.name: rule
     for rule in (
         rules_throughput.throughput,
         rules_throughput.total_throughput,
         rules_throughput.time_to_train,
-        rules_layout.micro_batch,
-        rules_layout.gradient_accumulation,
-        rules_layout.world_size,
-        rules_layout.data_parallel,
-        rules_layout.expert_parallel,
-        rules_layout.virtual_pipeline,
+        *LAYOUT_RULES,
         rules_flops.flops_per_token,
         rules_flops.flops_formula,
         rules_flops.mfu,
@@ -64,6 +68,16 @@ def audit(rows: Iterable[Result], others: Elsewhere | None = None) -> tuple[Find
     of_releases = [ReleaseRows(some, others or {}) for some in releases(usable)]
     return ordered(
         one for release in of_releases for rule in RULES.values() for one in _applied(rule, release)
+    )
+
+
+def configurations(rows: Iterable[Result]) -> tuple[Finding, ...]:
+    """What the rules of layout find in rows without figures, which may name no model or system."""
+    return tuple(
+        found.model_copy(update={it: getattr(row, it) or None for it in _NAMES})
+        for row in rows
+        for rule in LAYOUT_RULES
+        for found in _applied(rule, ReleaseRows([row]))
     )
 
 

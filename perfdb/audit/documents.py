@@ -83,17 +83,17 @@ def _calculation(left: str) -> str | None:
     return None if not found or re.match(r"[-+*/^×÷()\d]", before) else found[0].strip()
 
 
-def nothing_in(where: str, content: bytes) -> Diagnostic | None:
+def nothing_in(where: str, text: str) -> Diagnostic | None:
     """Why there is nothing to audit in a document; None where there is a worked example."""
-    if not content.strip():
+    if not text.strip():
         why, remedy = "the file is empty", "write or copy it again"
-    elif b"\0" in content:
+    elif "\0" in text:
         why, remedy = "the file is no text", "save it as UTF-8 text"
-    elif any(claims(content.decode(errors="replace"))):
+    elif any(claims(text)):
         return None
     else:
-        why = "no worked example such as '4096 * 256 / 2.693 = 389371'"
-        remedy = "to audit its tables, `perfdb ingest` it and audit the store"
+        why = "no worked example such as '4096 * 256 / 2.693 = 389371', nor table of configurations"
+        remedy = "to audit tables of results, `perfdb ingest` it and audit the store"
     return Diagnostic(where, f"nothing to audit: {why}", remedy=remedy)
 
 

@@ -54,11 +54,12 @@ def place(finding: Finding) -> str:
 
 
 def subject(finding: Finding) -> str:
-    """'Mixtral 8x22B on DGX-H100, nemo 25.04'; empty for a finding in a document."""
-    if finding.model is None or finding.system is None:
+    """'Mixtral 8x22B on DGX-H100, nemo 25.04', as far as known; empty for a finding in a text."""
+    if finding.model is None:
         return ""
-    release = f"{finding.framework} {finding.release or UNATTRIBUTED}"
-    return f"{titles.model(finding.model)} on {titles.system(finding.system)}, {release}"
+    system = f" on {titles.system(finding.system)}" if finding.system else ""
+    version = f", {finding.framework} {finding.release or UNATTRIBUTED}"
+    return f"{titles.model(finding.model)}{system}{version if finding.framework else ''}"
 
 
 def sentence(finding: Finding) -> str:

@@ -1,7 +1,7 @@
 """`perfdb audit`: find numbers that cannot be true, in the store and in documents."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -40,15 +40,18 @@ def audit(
     """Look for numbers that contradict one another, within the rounding of what was printed.
 
     Audits the current results of the store, and the worked examples of their pages and of each
-    DOCUMENT, such as '4096 * 256 / 2.693 = 389371'. Without --fail-on it exits with 0 whatever it
-    finds, and with 2 where a document holds nothing to audit. Findings that the reviewed file
-    accepts are shown as explained and close no gate.
+    DOCUMENT, such as '4096 * 256 / 2.693 = 389371', and their tables of configurations: how GPUs
+    are used, without a figure. Without --fail-on it exits with 0 whatever it finds, and with 2
+    where a document holds nothing to audit. Findings that the reviewed file accepts are shown as
+    explained and close no gate.
     """
     release, system = words["release"], words["system"]
     known, named = review.accepted(reviewed), _texts(documents)
     results, elsewhere, pages = _stored(words["db"], release, needed=not documents)
     texts = named if system else pages | named
     of_documents = [it for path, text in texts.items() for it in worked_examples.check(path, text)]
+    configured = [row for rows in _configurations(texts).values() for row in rows]
+    of_documents += check.configurations(configured)
     across = across_releases.check(results)
     ordered = report.ordered([*check.audit(results, elsewhere), *across, *of_documents])
     every = review.explained(ordered, known)
@@ -64,7 +67,8 @@ def audit(
     _print(findings, style, each=each)
     if style in ("table", "markdown"):
         count = sum(system in (None, it.system) for it in results)
-        click.echo(f"{_summary(findings, count, documents)}.", err=style == "markdown")
+        summary = _summary(findings, count, len(configured), documents)
+        click.echo(f"{summary}.", err=style == "markdown")
     return 1 if gates.findings_at_gate(findings, gate) else 0
 
 
@@ -85,11 +89,19 @@ def _stored(
 
 def _texts(documents: Sequence[Path]) -> dict[str, str]:
     """The text of each document. Raises InputError for those in which nothing can be audited."""
-    contents = {str(path): path.read_bytes() for path in documents}
-    lacking = [worked_examples.nothing_in(where, content) for where, content in contents.items()]
+    texts = {str(path): path.read_bytes().decode(errors="replace") for path in documents}
+    rows = _configurations(texts)
+    lacking = [worked_examples.nothing_in(it, text) for it, text in texts.items() if not rows[it]]
     if problems := [problem for problem in lacking if problem]:
         raise InputError(problems)
-    return {where: content.decode(errors="replace") for where, content in contents.items()}
+    return texts
+
+
+def _configurations(texts: Mapping[str, str]) -> dict[str, tuple[Result, ...]]:
+    """The rows of each document, by its path, that state how GPUs are used and no figure."""
+    from perfdb.pages import reader  # 0.4 s that --help does not need
+
+    return {where: reader.configurations(where, text) for where, text in texts.items()}
 
 
 def _print(findings: Sequence[Finding], style: str, *, each: bool) -> None:
@@ -126,13 +138,19 @@ def _rows(findings: Sequence[Finding], *, each: bool) -> list[tuple[str, ...]]:
     return rows
 
 
-def _summary(findings: Sequence[Finding], results: int, documents: Sequence[Path]) -> str:
-    """How many findings there are: in results, in worked examples of pages, and in documents."""
+def _summary(
+    findings: Sequence[Finding], results: int, configurations: int, documents: Sequence[Path]
+) -> str:
+    """How many findings there are in results, rows without figures, pages and documents."""
     paths = set(map(str, documents))
     of_texts = [it for it in findings if it.rule == worked_examples.NAME]
-    of_results = [it for it in findings if it.rule != worked_examples.NAME]
+    of_rows = [it for it in findings if it.rule != worked_examples.NAME]
+    of_results = [it for it in of_rows if it.result_id]
+    of_configurations = [it for it in of_rows if not it.result_id]
     of_pages = [it for it in of_texts if it.source not in paths]
     parts = [(of_results, counted(results, "result"))] if results or not documents else []
+    if configurations:
+        parts.append((of_configurations, counted(configurations, "configuration")))
     parts += [(of_pages, "worked examples of pages")] if of_pages else []
     if documents:
         of_named = [it for it in of_texts if it.source in paths]

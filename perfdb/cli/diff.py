@@ -1,16 +1,11 @@
 """`perfdb diff`: what differs between two runs."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from perfdb.cli import options
-
-if TYPE_CHECKING:
-    from perfdb.compare.run_diff import Differences
 
 
 @click.command()
@@ -41,13 +36,6 @@ def diff(run_a: str, run_b: str, db: str | None, *, as_json: bool) -> None:
     if as_json:
         options.print_json({"a": run_a, "b": run_b, "differences": apart})
     elif apart:
-        options.print_table(f"A: {run_a}, B: {run_b}", ("Field", "A", "B"), rows(apart))
+        options.print_table(f"A: {run_a}, B: {run_b}", ("Field", "A", "B"), run_diff.rows(apart))
     else:
         click.echo("no difference")
-
-
-def rows(apart: "Differences") -> Iterator[tuple[object, ...]]:
-    """What a table prints: the field with its group, and both values."""
-    for group, fields in apart.items():
-        for name, (a, b) in fields.items():
-            yield f"{group}: {name}", a, b

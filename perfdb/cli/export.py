@@ -79,7 +79,10 @@ def export_results(
             if convention
             else results.table(connection, scope)
         )
-    written = FORMATS[style].render(results.with_cost(table, known) if known else table)
+    _write(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
+
+
+def _write(written: bytes, output: Path | None) -> None:
     if output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.flush()
@@ -88,6 +91,27 @@ def export_results(
         output.write_bytes(written)
     except OSError as error:
         raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
+
+
+@export.command("runs")
+@click.option("--format", "style", type=click.Choice(STYLES[:-1]), required=True,
+              help="How to write them.")  # fmt: skip
+@json_format_option
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Where to write. [default: stdout]")  # fmt: skip
+@db_option
+def export_runs(style: str, output: Path | None, db: str | None) -> None:
+    """Write a row for each run: benchmarks, profiles and checkpoints.
+
+    A checkpoint has the seconds that it took to save and to load, its bytes, and the losses of the
+    next step.
+    """
+    from perfdb.db.session import reading_current, store_url
+    from perfdb.export import FORMATS, runs
+
+    with reading_current(store_url(db)) as connection:
+        table = runs.table(connection)
+    _write(FORMATS[style].render(table), output)
 
 
 def _partition(_context: object, _option: object, value: str | None) -> tuple[str, ...]:

@@ -45,6 +45,15 @@ max_cases_option = click.option(
     "--max-cases", metavar="N", default=10_000, show_default=True, type=click.IntRange(min=1),
     help="Refuse a recipe that makes more cases.",
 )  # fmt: skip
+only_cases_option = click.option(
+    "--only", metavar="GLOB|FIELD=VALUE", multiple=True,
+    help="Only cases whose name matches, or that have this value, such as precision=fp8; may be "
+    "repeated.",
+)  # fmt: skip
+set_option = click.option(
+    "--set", "given", metavar="FIELD=VALUE", multiple=True,
+    help="Give every case this value instead of its recipe's; may be repeated.",
+)  # fmt: skip
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would change and store nothing."
 )

@@ -1,5 +1,6 @@
 """`perfdb recipes`: list, show and validate recipes; print their JSON Schema."""
 
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from perfdb.cli import options
-from perfdb.cli.options import json_option, max_cases_option, print_json, print_table
+from perfdb.cli.options import (
+    json_option,
+    max_cases_option,
+    only_cases_option,
+    print_json,
+    print_table,
+    set_option,
+)
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.units import counted
 
@@ -28,22 +36,32 @@ def recipes() -> None:
     """
 
 
-def _load(paths: tuple[Path, ...], max_cases: int) -> "list[RecipeFile]":
+def _load(
+    paths: tuple[Path, ...], max_cases: int, only: Iterable[str] = (), given: Iterable[str] = ()
+) -> "list[RecipeFile]":
     from perfdb import recipe
 
-    return recipe.load(paths or (DEFAULT,), max_cases)
+    return recipe.load(paths or (DEFAULT,), max_cases, only, given)
 
 
 @recipes.command("list")
 @PATHS
+@only_cases_option
+@set_option
 @max_cases_option
 @json_option
-def list_(paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
+def list_(
+    paths: tuple[Path, ...],
+    only: tuple[str, ...],
+    given: tuple[str, ...],
+    max_cases: int,
+    as_json: bool,
+) -> None:
     """List the recipes and how many cases each makes.
 
     Without PATHS they are those of the folder recipes/.
     """
-    files = _load(paths, max_cases)
+    files = _load(paths, max_cases, only, given)
     if as_json:
         print_json(
             [
@@ -120,21 +138,33 @@ def _deep_check() -> ModuleType:
 @recipes.command()
 @PATHS
 @deep_option
+@only_cases_option
+@set_option
 @max_cases_option
 @json_option
-def validate(paths: tuple[Path, ...], deep: bool, max_cases: int, as_json: bool) -> int:
+def validate(  # noqa: PLR0913  # an option each
+    paths: tuple[Path, ...],
+    only: tuple[str, ...],
+    given: tuple[str, ...],
+    max_cases: int,
+    *,
+    deep: bool,
+    as_json: bool,
+) -> int:
     """Check recipes and say everything that is wrong with all of them.
 
     Without PATHS they are those of the folder recipes/. With --deep one process stands for a rank
     of each pipeline stage and builds its Megatron-Core model: parameters per rank, memory per GPU
     by part, balance of the pipeline. The exit code is then 1 where a case does not build or fit.
     """
-    files = _load(paths, max_cases)
+    files = _load(paths, max_cases, only, given)
     points = [point for file in files for point in file.points]
     checks = _deep_check().check(points) if deep else []
     if as_json:
         problems = {"recipes": len(files), "cases": len(points), "problems": []}
-        print_json(problems | ({"deep": [it.as_json() for it in checks]} if deep else {}))
+        keyed = ((it.as_json(), point.case.key) for it, point in zip(checks, points, strict=False))
+        found = [it | {"case_key": key} for it, key in keyed]
+        print_json(problems | ({"deep": found} if deep else {}))
     elif deep:
         print_table("deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
     else:
@@ -156,20 +186,16 @@ def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
     and the number of GPUs, and the model where the catalog does not know its name.
     """
     from perfdb import recipe, yamlfile
+    from perfdb.recipe.choose import assigned
     from perfdb.recipe.load import read_text
     from perfdb.units import slug
 
     text = read_text(path)
     if isinstance(text, Diagnostic):
         raise InputError(text)
-    lines = [f"name: {slug(path.stem)}", f"description: {framework} with {path.name} as it is."]
-    for field, equals, value in (pair.partition("=") for pair in pairs):
-        if not equals:
-            raise InputError(Diagnostic("--set", f"{field!r} is no FIELD=VALUE"))
-        lines.append(f"{field}: {f'[{value}]' if field == 'systems' else value}")
-    given = yamlfile.parse("--set", "\n".join(lines), keep_last=True)
-    if isinstance(given, yamlfile.Unreadable):
-        raise InputError(given.problems)
+    about = f"{framework} with {path.name} as it is."
+    fields = {"name": slug(path.stem), "description": about, **assigned(pairs)}
+    given = yamlfile.Document("--set", fields, {})
     click.echo(recipe.wrapped(str(path), text, given), nl=False)
 
 

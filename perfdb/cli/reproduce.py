@@ -1,13 +1,12 @@
 """`perfdb reproduce`: everything that belongs to a number, and getting it again."""
 
-import glob
 import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
@@ -19,17 +18,16 @@ from perfdb import ingest, recipe
 from perfdb.cli import options
 from perfdb.compare import Side, report, run_diff
 from perfdb.compare.releases import release_ids
-from perfdb.compare.reproduce import LOSS, Answer, RecipeCase, Reproduction, case_of, judged
+from perfdb.compare.reproduce import LOSS, Answer, Provenance, Reproduction, case_of, judged
 from perfdb.compare.run_diff import RunFacts
 from perfdb.db import sources
 from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic, InputError, RecipeError, RunError
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
-from perfdb.queries import results, runs
+from perfdb.queries import results
 from perfdb.queries.scope import Scope, within
 from perfdb.record import Release, Result
-from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.site import addresses
 from perfdb.yamlfile import dumped
@@ -37,29 +35,6 @@ from perfdb.yamlfile import dumped
 DEFAULT = Path("recipes")
 MOST_LISTED = 20
 """How many results are listed where several are meant."""
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """The results that are meant, of one case and release, and how they were made.
-
-    `record`: of the run that is shown; `made`: the case of a recipe. None: not known.
-    """
-
-    side: Side
-    facts: RunFacts | None
-    record: RunRecord | None
-    made: RecipeCase | None
-
-    @property
-    def command(self) -> list[str]:
-        """What comes after `perfdb` to run it again. Raises InputError where no recipe has it."""
-        if self.made is None:
-            what = f"no recipe has the case of {report.workload(self.side.shown)}"
-            raise InputError(Diagnostic("reproduce", what, remedy="name others with --recipes"))
-        is_proxy = self.record is not None and self.record.case.proxy_of
-        only = ["--only", glob.escape(self.made.spec.name)]
-        return ["run", str(self.made.file.path), *only, *(["--fit"] if is_proxy else [])]
 
 
 @click.command()
@@ -90,12 +65,15 @@ def reproduce(
     """
     with TemporaryDirectory() as temporary, reading_current(store_url(db)) as connection:
         folder = Path(temporary)
-        original = _original(connection, _side(connection, result), recipes_, folder)
-        document = _document(connection, original)
+        side = _side(connection, result)
+        original = _original(connection, side.shown, recipes_, folder)
+        document = _document(original)
         code = 0
         if asked["run_it"] or asked["against"]:
             made, why = _runs(original, **asked)
-            again = _judged(original, made, folder, metric) if made else Reproduction((), {})
+            again = Reproduction((), {})
+            if made and original.facts:
+                again = _judged((side, original.facts), made, folder, metric)
             document |= {
                 "answer": again.answer,
                 "differs_in": again.differs_in,
@@ -157,55 +135,39 @@ def _results(connection: Connection, word: str) -> list[Result]:
     return results.read(connection, results.referred_to(word))
 
 
-def _original(connection: Connection, side: Side, recipes: Path, folder: Path) -> Provenance:
-    shown = side.shown
-    record = run_diff.record_of(connection, shown.run_id) if shown.run_id else None
+def _original(connection: Connection, shown: Result, recipes: Path, folder: Path) -> Provenance:
+    run_id = shown.run_id
+    files = run_diff.files_of(connection, run_id) if run_id else {}
+    record = run_diff.record_of(connection, run_id, files) if run_id else None
     is_there = recipes.exists() or recipes != DEFAULT
     made = case_of(shown, record, recipe.load([recipes])) if is_there else None
-    if (
-        record
-        and not made
-        and (text := _file(connection, record.run_id, RunDir(Path()).recipe.name))
-    ):
+    is_kept = made is None
+    if record and not made and (name := RunDir(Path()).recipe.name) in files:
         kept = folder / f"{record.recipe.name}.yaml"
-        kept.write_bytes(text)
+        kept.write_bytes(sources.content(connection, files[name]))
         with suppress(RecipeError):  # of another version of perfdb
             made = case_of(shown, record, recipe.load([kept]))
     facts = None
-    if record and shown.run_id:
-        facts = run_diff.of_stored(connection, shown.run_id)
+    if record and run_id:
+        facts = run_diff.of_stored(connection, run_id)
     elif made:
         facts = run_diff.of_spec(made.spec, shown)
-    return Provenance(side, facts, record, made)
+    return Provenance(shown, facts, record, made, files, is_kept)
 
 
-def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
-    """What belongs to the number. None: not known, or none there."""
-    it, made, record = original.side.shown, original.made, original.record
-    document = {
+def _document(original: Provenance) -> dict[str, Any]:
+    """What belongs to the number; for a published row also what this machine would start."""
+    it = original.shown
+    document: dict[str, Any] = {
         "result": it.result_id,
         "work": _line(it).partition(": ")[2],
         "case_key": it.case_key,
         "run_id": it.run_id,
-        "figures": {name: figure for name in METRICS if (figure := it.figure(name)) is not None},
-        "recipe": made and str(made.file.path),
-        "case": made and made.spec.name,
-        "configuration": original.facts and original.facts.configuration,
-        "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
-        "container": (made and not record and made.spec.container) or it.container,
-        "container_digest": record and record.release.container_digest,
-        "versions": original.facts and original.facts.versions,
-        "environment": original.facts and original.facts.environment,
-        "source": {"path": it.source, "line": it.source_line, "sha256": it.source_sha256,
-                   "url": it.source_url},
-        "files": {row.name: row.sha256 for row in connection.execute(runs.files_of(it.run_id))}
-        if it.run_id else {},
-        "run_again": made and shlex.join(["perfdb", *original.command]),
-        "command": record and shlex.join(record.command),
+        **original.document,
         "not_here": None,
-    }  # fmt: skip
-    if made and not record:
-        (case,) = _perfdb([*original.command, "--output", "runs/reproduce", "--dry-run"])
+    }
+    if original.made and not original.record:
+        (case,) = _perfdb([*_command(original), "--output", "runs/reproduce", "--dry-run"])
         document["command"] = shlex.join(case["command"]) or None
         document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
@@ -214,12 +176,12 @@ def _document(connection: Connection, original: Provenance) -> dict[str, Any]:
     return document
 
 
-def _file(connection: Connection, run_id: str, name: str) -> bytes | None:
-    """The bytes of a file of a run's directory; None where the store has none."""
-    for row in connection.execute(runs.files_of(run_id)):
-        if row.name == name:
-            return sources.content(connection, row.sha256)
-    return None
+def _command(original: Provenance) -> list[str]:
+    """What comes after `perfdb` to run it again. Raises InputError where no recipe has it."""
+    if original.command is None:
+        what = f"no recipe has the case of {report.workload(original.shown)}"
+        raise InputError(Diagnostic("reproduce", what, remedy="name others with --recipes"))
+    return original.command
 
 
 def _perfdb(arguments: Sequence[str]) -> list[dict[str, Any]]:
@@ -250,17 +212,15 @@ def _runs(
         return [RunDir(against)], ""
     output.mkdir(parents=True, exist_ok=True)
     into = mkdtemp(prefix="reproduce-", dir=output)
-    cases = _perfdb([*original.command, "--output", into, "--repeat", str(repeat)])
+    cases = _perfdb([*_command(original), "--output", into, "--repeat", str(repeat)])
     reasons = dict.fromkeys(case["reason"] for case in cases if case["reason"])
     return [RunDir(Path(case["run_dir"])) for case in cases if case["run_dir"]], ", ".join(reasons)
 
 
 def _judged(
-    original: Provenance, made: Sequence[RunDir], folder: Path, metric: str | None
+    original: tuple[Side, RunFacts], made: Sequence[RunDir], folder: Path, metric: str | None
 ) -> Reproduction:
     """The verdict on runs, by their figures in a store of their own."""
-    if original.facts is None:
-        return Reproduction((), {})
     facts = run_diff.of_directory(made[0])
     url = store_url(str(folder / "again.sqlite"))
     ingest.ingest([it.path for it in made], url, ingest.Options())
@@ -268,4 +228,4 @@ def _judged(
         again = results.read(connection, results.current())
     if not again:
         raise RunError(f"{made[0].path} has no result: `perfdb ingest {made[0].path}` says why")
-    return judged((original.side, original.facts), (Side(tuple(again)), facts), metric)
+    return judged(original, (Side(tuple(again)), facts), metric)

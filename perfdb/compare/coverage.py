@@ -7,7 +7,7 @@ from perfdb import catalog
 from perfdb.compare import report
 from perfdb.compare.match import metric_for
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import Verdict, judge
+from perfdb.compare.verdict import Verdict, judge_again
 from perfdb.fields import CONFIGURATION, DERIVED, WORKLOAD, short
 from perfdb.groups import grouped
 from perfdb.recipe import RunSpec
@@ -86,7 +86,7 @@ def _verdict(row: Result, runs: Sequence[Result]) -> Verdict | None:
     if not runs:
         return None
     published, measured = Side((row,)), Side(tuple(runs))
-    return judge(published, measured, metric_for([published], [measured], None)).verdict
+    return judge_again(published, measured, metric_for([published], [measured], None)).verdict
 
 
 COLUMNS = ("Row", "Source", "Recipe", "Row prints, recipe has", "Measured")

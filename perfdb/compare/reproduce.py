@@ -1,18 +1,19 @@
 """What belongs to a number, so that it can be had again, and whether a run has it again. Pure."""
 
+import glob
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from math import log
 from typing import Final
 
-from perfdb.audit.interval import half_unit
 from perfdb.compare.coverage import Corrections, closest_case
 from perfdb.compare.match import metric_for
 from perfdb.compare.run_diff import Differences, RunFacts, differences
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import TOO_NOISY, Verdict, judge, spread, student_t_95
+from perfdb.compare.verdict import Verdict, judge_again
+from perfdb.metrics import METRICS
 from perfdb.recipe import RecipeFile, RunSpec
 from perfdb.record import Result
 from perfdb.run_record import RunRecord
@@ -23,10 +24,6 @@ SAME_LOSS_FP32: Final = 1e-5
 """By how much losses of equal runs may differ: another order of sums gives 1e-6 in float32."""
 SAME_LOSS: Final = 2**-8
 """The same in other precisions: a rounding step of bfloat16, the coarsest of the activations."""
-SAME_PUBLISHED: Final = 0.01
-"""By how much a run may differ from a page, which says nothing of its noise: twice the deviation
-between runs of one case."""
-
 _SPEED_ASIDE: Final = re.compile(
     r"hostname|os|memory_bytes|gpu_count|release|perfdb_version|git_commit|git_dirty"
     r"|variables\.(SLURM_\w+|\w+_(VISIBLE_DEVICES|DIR|HOME|PATH|ADDR|PORT))"
@@ -101,6 +98,58 @@ class RecipeCase:
     corrections: Corrections
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """A result, and how it was made. None: not known.
+
+    `record`: of the run that is shown; `made`: the case of a recipe; `files`: the SHA-256 of the
+    files of the run, by name. `is_kept`: the recipe is the run's own copy, which the store has and
+    no file of the user's.
+    """
+
+    shown: Result
+    facts: RunFacts | None = None
+    record: RunRecord | None = None
+    made: RecipeCase | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    is_kept: bool = False
+
+    @property
+    def command(self) -> list[str] | None:
+        """What comes after `perfdb` to run it again. None where no recipe has it."""
+        if self.made is None:
+            return None
+        is_proxy = self.record is not None and self.record.case.proxy_of
+        only = ["--only", glob.escape(self.made.spec.name)]
+        return ["run", str(self.made.file.path), *only, *(["--fit"] if is_proxy else [])]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What belongs to the number, as text, numbers, lists and mappings. None: not known."""
+        it, facts, record, made = self.shown, self.facts, self.record, self.made
+        path = made and (record.recipe.path if record and self.is_kept else made.file.path)
+        again = ["reproduce", str(it.result_id), "--run"] if self.is_kept else self.command
+        return {
+            "figures": {
+                name: figure for name in METRICS if (figure := it.figure(name)) is not None
+            },
+            "recipe": path and str(path),
+            "case": made and made.spec.name,
+            "configuration": facts and facts.configuration,
+            "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
+            # a page prints the name of a release, of which the recipe has the image
+            "container": (made and not record and made.spec.container) or it.container,
+            "container_digest": record and record.release.container_digest,
+            "versions": facts and facts.versions,
+            "environment": facts and facts.environment,
+            "source": {"path": it.source, "line": it.source_line, "sha256": it.source_sha256,
+                       "url": it.source_url},
+            "files": self.files,
+            "run_again": made and again and shlex.join(["perfdb", *again]),
+            "command": record and shlex.join(record.command),
+        }  # fmt: skip
+
+
 def case_of(
     result: Result, record: RunRecord | None, files: Iterable[RecipeFile]
 ) -> RecipeCase | None:
@@ -146,20 +195,10 @@ def judged(
 
 
 def _speed(a: Side, b: Side, metric: str) -> Check:
-    """The check of a metric, by the rule of comparisons; of a published one, within its digits."""
-    found = judge(a, b, metric)
+    found = judge_again(a, b, metric)
     answer = _ANSWERS.get(found.verdict, Answer.UNKNOWN)
     reason = f"{found.verdict}: {found.reason}" if found.reason else found.verdict.value
-    figure, noise = a.median(metric), spread(b, metric)
-    is_open = found.verdict is Verdict.UNKNOWN and not found.is_no_measure
-    if is_open and a.origin != b.origin and found.ratio and figure and noise:
-        rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
-        apart, allowed = abs(log(found.ratio)), max(rounding, SAME_PUBLISHED)
-        either_way = student_t_95(noise.freedom) * noise.relative
-        if either_way <= TOO_NOISY and not allowed < apart <= allowed + either_way:
-            answer = Answer.AGREES if apart <= allowed else Answer.DIFFERS
-        reason = f"{apart:.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return Check(metric, figure, b.median(metric), answer, reason)
+    return Check(metric, a.median(metric), b.median(metric), answer, reason)
 
 
 def _loss(had: RunFacts, has: RunFacts, *, is_same: bool) -> Check | None:

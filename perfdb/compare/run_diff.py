@@ -1,13 +1,14 @@
 """What a run was asked to do, on what, with which software, and how it went; where two differ."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from perfdb import aggregation
+from perfdb import units
 from perfdb.db import sources
 from perfdb.errors import Diagnostic, InputError
 from perfdb.fields import CONFIGURATION, WORKLOAD
@@ -28,6 +29,19 @@ VERSIONS: Final = (
 )  # fmt: skip
 """The fields that say which software a run had, besides its packages."""
 _STEP_FIELDS: Final = ("step", "step_time_s", "loss", "skipped")
+
+
+class TimedStep(Protocol):
+    """What is needed of a step, whoever read it."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def step_time_s(self) -> float: ...
+    @property
+    def loss(self) -> float | None: ...
+    @property
+    def skipped(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -58,23 +72,34 @@ def of_stored(connection: Connection, run_id: str) -> RunFacts:
         StepRecord.model_validate({name: step[name] for name in _STEP_FIELDS})
         for step in connection.execute(runs.steps_of(run_id)).mappings()
     ]
-    if record := record_of(connection, run_id):
+    if record := record_of(connection, run_id, files_of(connection, run_id)):
         return of_record(record, steps)
-    asked = configuration(results.read(connection, results.of_run(run_id))[0])
-    software = {"release": row["release"], **row["environment"]}
-    return _facts(asked, software, row["warmup_steps"], steps)
+    result = results.read(connection, results.of_run(run_id))[0]
+    return of_log(result, row["environment"], row["warmup_steps"], steps)
 
 
-def record_of(connection: Connection, run_id: str) -> RunRecord | None:
-    """The run.json of a run in the store; None for a log. Raises RunDirError."""
-    files = {row.name: row.sha256 for row in connection.execute(runs.files_of(run_id))}
+def files_of(connection: Connection, run_id: str) -> dict[str, str]:
+    """The SHA-256 of the files of a run in the store, by name."""
+    return {row.name: row.sha256 for row in connection.execute(runs.files_of(run_id))}
+
+
+def record_of(connection: Connection, run_id: str, files: Mapping[str, str]) -> RunRecord | None:
+    """The run.json of a run in the store, by its files; None for a log. Raises RunDirError."""
     if RECORD not in files:
         return None
     content = sources.content(connection, files[RECORD])
     return parse_json(f"{run_id}/{RECORD}", content, RunRecord)
 
 
-def of_record(record: RunRecord, steps: Sequence[StepRecord]) -> RunFacts:
+def of_log(
+    result: Result, environment: Facts, warmup_steps: int, steps: Sequence[TimedStep]
+) -> RunFacts:
+    """The facts of a run that has no record, by its result."""
+    software = {"release": result.release, **environment}
+    return _facts(configuration(result), software, warmup_steps, steps)
+
+
+def of_record(record: RunRecord, steps: Sequence[TimedStep]) -> RunFacts:
     """The facts of a run by its record and its steps."""
     environment = record.environment.model_dump(exclude={"packages", "variables"})
     environment |= {f"packages.{name}": it for name, it in record.environment.packages.items()}
@@ -109,14 +134,11 @@ def _known(facts: Facts) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
-def _facts(asked: Facts, had: Facts, warmup_steps: int, steps: Sequence[StepRecord]) -> RunFacts:
+def _facts(asked: Facts, had: Facts, warmup_steps: int, steps: Sequence[TimedStep]) -> RunFacts:
     is_version = {name: name in VERSIONS or name.startswith("packages.") for name in had}
-    counted = aggregation.skip_warmup(warmup_steps).pick([step.step for step in steps])
-    times = [
-        step.step_time_s
-        for step, holds in zip(steps, counted, strict=True)
-        if holds and not step.skipped
-    ]
+    # as aggregation.skip_warmup, without numpy: the site needs no more of it
+    start = (steps[0].step if len(steps) > 1 else 1) + warmup_steps
+    times = [step.step_time_s for step in steps if step.step >= start and not step.skipped]
     went = {
         "num_steps": len(steps) or None,
         "step_time_s": median(times) if times else None,
@@ -139,3 +161,16 @@ def differences(a: RunFacts, b: RunFacts) -> Differences:
         if apart := {name: it for name, it in both.items() if it[0] != it[1]}:
             found[group] = apart
     return found
+
+
+def rows(apart: Differences) -> Iterator[tuple[str, str, str]]:
+    """What a table prints of differences: the field with its group, and both values."""
+    for group, fields in apart.items():
+        for name, (a, b) in fields.items():
+            yield f"{group}: {name}", _text(a), _text(b)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return units.significant(value, 5)
+    return units.text(json.dumps(value) if isinstance(value, bool) else value)

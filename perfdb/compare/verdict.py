@@ -15,6 +15,9 @@ from perfdb.record import Origin, Outcome, Result
 from perfdb.stated import RATE
 from perfdb.units import number, significant, text
 
+SAME_PUBLISHED: Final = 0.01
+"""By how much a run may differ from a page and be the same: twice `RUN_TO_RUN`."""
+
 TOO_NOISY = 0.05
 """Half a 95 % interval that is wider hides more than anyone would call the same."""
 
@@ -106,6 +109,25 @@ def judge(a: Side, b: Side, metric: str) -> Judgement:
     if a.shown.has_open_errors or b.shown.has_open_errors:
         return replace(judged, verdict=Verdict.NOT_JUDGED)
     return judged
+
+
+def judge_again(a: Side, b: Side, metric: str) -> Judgement:
+    """B over A as `judge` has it, and a run over a page, which says nothing of its noise.
+
+    The `same` within the digits printed and within `SAME_PUBLISHED`; `unknown` where the noise of
+    the run is wider than `TOO_NOISY`, or may be what is beyond that.
+    """
+    found, figure, noise = judge(a, b, metric), a.median(metric), spread(b, metric)
+    is_open = found.verdict is Verdict.UNKNOWN and not found.is_no_measure
+    if not (is_open and a.origin != b.origin and found.ratio and figure and noise):
+        return found
+    rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
+    change, allowed = log(found.ratio), max(rounding, SAME_PUBLISHED)
+    either_way = student_t_95(noise.freedom) * noise.relative
+    is_sure = either_way <= TOO_NOISY and not allowed < abs(change) <= allowed + either_way
+    verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
+    reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
+    return replace(found, verdict=verdict, reason=reason)
 
 
 def _by_figures(a: Side, b: Side, metric: str) -> Judgement:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from perfdb.db.packing import Packed, packed
 from perfdb.jsonfile import content_hash
-from perfdb.record import Case, Note, Origin, Outcome, Release
+from perfdb.record import Case, Note, Origin, Outcome, Release, RunKind
 
 if TYPE_CHECKING:  # a site needs no numpy
     from perfdb.formats.columns import Steps
@@ -64,6 +64,7 @@ class RunRow:
     command: tuple[str, ...]
     summary: Mapping[str, object] | None
     content_hash: str
+    kind: RunKind = RunKind.BENCHMARK
 
 
 class StepRow(NamedTuple):

@@ -199,6 +199,13 @@ runs = sa.Table(
     _reference("release_id", "releases"),
     _reference("source_id", "sources"),
     sa.Column("recipe", sa.Text, comment="NULL: read from a log, which has none"),
+    sa.Column(
+        "kind",
+        sa.Text,
+        nullable=False,
+        server_default="benchmark",
+        comment="benchmark | profile | checkpoint: only a benchmark has figures",
+    ),
     sa.Column("outcome", sa.Text, nullable=False),
     sa.Column("error", sa.Text),
     sa.Column("exit_code", sa.Integer),

@@ -110,6 +110,9 @@ CUT_OFF: Final = (
 )
 """The message and the remedy for a row without a header."""
 
+PLAIN: Final = re.compile(r"[^\\`*_~\[\]<>&!|]*")
+"""A text without markup of Markdown or HTML."""
+
 _MARK = re.compile(r"\[\^([^\]\s]{1,99})\]")
 """A reference to a footnote in a text: `661[^1]`."""
 
@@ -124,11 +127,19 @@ def marks(text: str) -> tuple[str, ...]:
     return tuple(_MARK.findall(text))
 
 
+MARKED: Final = "\\"
+"""Stands for a cell with markup among the cells of a row; no other cell has a backslash."""
+
+
 def html_table(rows: Sequence[Row]) -> str:
-    """A table as HTML; the text of each cell is HTML."""
-    lines = (
-        f'<tr data-line="{row.line}">'
-        + "".join(f'<td data-raw="{escape(cell.raw)}">{cell.text}</td>' for cell in row.cells)
-        for row in rows
-    )
+    """A table as HTML; the text of each cell is HTML.
+
+    Cells without markup are an attribute of their row: a tree of them all takes most of the time.
+    """
+    lines = []
+    for row in rows:
+        plain = "|".join(it.raw if PLAIN.fullmatch(it.raw) else MARKED for it in row.cells)
+        marked = (it for it in row.cells if not PLAIN.fullmatch(it.raw))
+        made = "".join(f'<td data-raw="{escape(it.raw)}">{it.text}</td>' for it in marked)
+        lines.append(f'<tr data-line="{row.line}" data-cells="{escape(plain)}">{made}')
     return f'<table data-line="{rows[0].line}">{"</tr>".join(lines)}</tr></table>'

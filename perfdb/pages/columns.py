@@ -137,6 +137,15 @@ def are_results(header: Sequence[PageColumn]) -> bool:
     return bool(found & {*fields.FIGURES}) and len(found) >= FEWEST
 
 
+def are_configurations(header: Sequence[PageColumn]) -> bool:
+    """Whether a table states how so many GPUs were used, or are to be, and no figure."""
+    found = [one.field for one in header if one.field]
+    sizes = {*SIZES}.intersection(found)
+    has_gpus = not sizes.isdisjoint(("num_gpus", "data_parallel"))
+    is_plain = len({*found}) == len(found) and not {*fields.FIGURES} & {*found}
+    return has_gpus and is_plain and len(sizes) >= FEWEST
+
+
 def title_of(field: str, header: Sequence[PageColumn]) -> str:
     """What the page calls a field; its usual title where the page has no column for it."""
     usual = fields.BY_NAME[field].titles[:1] if field in fields.BY_NAME else ()
@@ -157,18 +166,18 @@ def values(texts: Mapping[str, str]) -> dict[str, object]:
 
 def size(name: str, text: str) -> int | Refusal | None:
     """A whole number; None where there is none, or where a parallel size is not used (0)."""
-    text = gpus(text)[0] if name == "num_gpus" else text
-    remedy = "write a whole number, such as 8 or 1,024, or - where there is none"
-    value, shown = parsed(text), _shown(text)
     if absent(text):
         missing = f"fill it in, or pass --set {name}=…"
         return Refusal("is missing", missing) if name in _REQUIRED else None
+    text = gpus(text)[0] if name == "num_gpus" else text
+    remedy = "write a whole number, such as 8 or 1,024, or - where there is none"
+    value = parsed(text)
     if value is None:
-        return Refusal(f"{shown} is not a number", remedy)
+        return Refusal(f"{_shown(text)} is not a number", remedy)
     if "." in text:
-        return Refusal(f"{shown} is not a whole number", remedy)
+        return Refusal(f"{_shown(text)} is not a whole number", remedy)
     if value > LARGEST:
-        message = f"{shown} is not a whole number of that size"
+        message = f"{_shown(text)} is not a whole number of that size"
         return Refusal(message, f"write a whole number up to {LARGEST:,}")
     if value == 0 and name in _POSITIVE:
         return Refusal("0 is not possible", "write a number above 0, or - if unknown")

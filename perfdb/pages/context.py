@@ -202,6 +202,8 @@ def _release_in(container: str | None, framework: str | None) -> str | None:
 def of_cells(texts: Mapping[str, str]) -> PageStatement | Refusal:
     """What the cells of a row state of its framework, release and container."""
     release, framework = texts.get("release", ""), texts.get("framework", "")
+    if not (release or framework):
+        return PageStatement(container=texts.get("container") or None)
     version = _CELL.fullmatch(release)
     named = _versions(framework) or _versions(release)
     if release and not version and not named:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement, PreformattedString
 
-from perfdb.pages.base import Cell, Grid, Line, ParsedPage, Row, Unread, without_marks
+from perfdb.pages.base import MARKED, Cell, Grid, Line, ParsedPage, Row, Unread, without_marks
 
 _DOCUMENT = re.compile(
     r"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL
@@ -304,7 +304,14 @@ def _unreadable(rows: Sequence[Tag]) -> tuple[str, str] | None:
 
 def _row(row: Tag) -> Row:
     cells = []
-    for cell in row.find_all(["td", "th"], recursive=False):
+    marked = iter(row.find_all(["td", "th"], recursive=False))
+    plain = row.get("data-cells")
+    for raw in () if plain is None else str(plain).split("|"):
+        if raw != MARKED:
+            cells.append(Cell(raw, " ".join(raw.split())))
+        elif cell := next(marked, None):
+            cells.append(Cell(str(cell.get("data-raw", "")), _text(cell)))
+    for cell in marked:
         text = _text(cell)
         cells.append(Cell(str(cell.get("data-raw", text.replace("\n", " "))), text))
     return Row(_line(row), tuple(cells))

@@ -14,10 +14,9 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.footnote import footnote_plugin
 
 from perfdb.pages import html
-from perfdb.pages.base import CUT_OFF, Cell, ParsedPage, Row, Unread, html_table
+from perfdb.pages.base import CUT_OFF, PLAIN, Cell, ParsedPage, Row, Unread, html_table
 
 _COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->|\{/\*(?:(?!\{/\*).)*?\*/\}", re.DOTALL)
-_PLAIN = re.compile(r"[^\\`*_~\[\]<>&!]*")
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*")
 _QUOTE = re.compile(r"^(?:\s*>\s?)+")
@@ -109,9 +108,9 @@ class _Scanner:
             elif bare.startswith("|") and len(_cells(bare)) >= _FEWEST_CELLS:
                 self._left_out(CUT_OFF, 1)
             elif _MKDOCS_TAB.match(line):
-                below = self.lines[at + 1 :]
-                inside = (n for n, one in enumerate(below) if one.strip() and one[0] not in " \t")
-                self._left_out(_NO_LABEL, 1 + next(inside, len(below)))
+                below = range(at + 1, len(self.lines))
+                ends = (n for n in below if self.lines[n].strip() and self.lines[n][0] not in " \t")
+                self._left_out(_NO_LABEL, next(ends, len(self.lines)) - at)
             elif bare.startswith("<") and bare.endswith(">"):
                 self._put(re.sub(r"<(table|tr)\b", rf'<\1 data-line="{at + 1}"', bare))
             else:
@@ -182,5 +181,4 @@ def _cells(line: str) -> list[str]:
 
 
 def _inline(source: str) -> str:
-    text = source.replace("\\|", "|")
-    return text if _PLAIN.fullmatch(text) else _INLINE.renderInline(text)
+    return source if PLAIN.fullmatch(source) else _INLINE.renderInline(source.replace("\\|", "|"))

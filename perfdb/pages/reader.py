@@ -24,7 +24,7 @@ from perfdb.pages.context import PageStatement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import PageTable
-from perfdb.record import Original, PublishedResult
+from perfdb.record import Original, PublishedResult, Result
 from perfdb.text import absent, line_ranges, parsed
 
 FORMATS: Final[tuple[ModuleType, ...]] = (html, scraped, rest, markdown)
@@ -101,6 +101,16 @@ def original(text: str) -> Original:
     return front.read("", _page(text).front).settings.original
 
 
+def configurations(where: str, text: str) -> tuple[Result, ...]:
+    """The rows without figures of tables that state how many GPUs were used, and how."""
+    page = _page(text)
+    setting = _setting(where, page, front.read(where, page.front).settings, PageContext())
+    own = setting.stated.framework
+    setting = replace(setting, stated=replace(setting.stated, framework=own or ""))
+    every = [table for table in tables.of_page(page, own) if table.are_configurations]
+    return tuple(row for it in every for row in TableReader(it, setting).configurations())
+
+
 def looks_like_page(text: str) -> bool:
     """Whether a text holds a table of results, be it empty."""
     return any(one.are_results for one in tables.of_page(_page(text), None))
@@ -109,7 +119,11 @@ def looks_like_page(text: str) -> bool:
 def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic, ...]:
     """The tables of a text that look like figures and are not read, each with its reason."""
     page = _page(text)
-    found = tuple(_tables_not_read(where, page, tables.of_page(page, None)))
+    every = tables.of_page(page, None)
+    found = tuple(_tables_not_read(where, page, every))
+    if at := [table.line for table in every if table.are_configurations]:
+        message = "configurations without figures are no results: no table says how fast they were"
+        found += (Diagnostic(where, message, None, at[0], f"`perfdb audit {where}` checks them"),)
     return (*found, *_once(_unread(where, page, rejected=True))) if named else found
 
 
@@ -229,9 +243,10 @@ def _framework_notes(
 
 def _result_notes(where: str, results: Iterable[PublishedResult]) -> Iterator[Diagnostic]:
     """Models that may be misspelled, and results without any figure."""
-    bare = []
+    bare, results = [], list(results)
+    nearest = {name: names.nearest_model(name) for name in {one.case.model for one in results}}
     for one in results:
-        if meant := names.nearest_model(one.case.model):
+        if meant := nearest[one.case.model]:
             message = f"no model {one.case.model!r} in the catalogue"
             yield Diagnostic(where, message, line=one.line, remedy=f"did you mean {meant!r}?")
         if (one.case.variant or "").endswith(BRACKETED):

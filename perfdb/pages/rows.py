@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Final
 
 from perfdb import catalog
@@ -16,11 +17,13 @@ from perfdb.pages.base import PageContext, Row, marks
 from perfdb.pages.context import PageStatement
 from perfdb.pages.peaks import Peaks
 from perfdb.pages.tables import PageTable
-from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release
+from perfdb.record import Case, Figures, Method, Note, NoteCode, PublishedResult, Release, Result
 from perfdb.text import absent, parsed
 
 BRACKETED: Final = "bracketed"
 """The variant of values in brackets, where the page does not state what sets them apart."""
+_NAMES: Final = ("framework", "model", "system")
+_SPLITS: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 _SHARD_GROUPS: Final = "automodel"
 """The framework whose FSDP column is always the size of the group that shards."""
 _NO_FRAMEWORK: Final = Refusal(
@@ -67,6 +70,34 @@ class TableReader:
                 yield self._problem(row.line, Refusal(message, remedy))
             else:
                 yield from self._row(row)
+
+    def configurations(self) -> Iterator[Result]:
+        """The sizes of each row that says on how many GPUs: by their number, or by DP.
+
+        What it does not state is empty or 0; without a GBS it has no batches.
+        """
+        for row in self.table.rows:
+            stated, values = self._values(self.table.texts(row))
+            sizes = {name: it for name in columns.SIZES if isinstance(it := values.get(name), int)}
+            copy = prod(sizes.get(name, 1) for name in _SPLITS)
+            gpus = sizes.pop("num_gpus", sizes.get("data_parallel", 0) * copy)
+            if "global_batch_size" not in sizes:
+                sizes = {name: size for name, size in sizes.items() if "batch" not in name}
+            if gpus and len(row.cells) == len(self.table.columns):
+                named = (it if isinstance(it := values.get(name), str) else "" for name in _NAMES)
+                framework, model, system = named
+                configuration = Result(
+                    framework=framework,
+                    model=model,
+                    system=system,
+                    release=stated.release,
+                    num_gpus=gpus,
+                    global_batch_size=0,
+                    sequence_length=0,
+                    source=self.page.where,
+                    source_line=row.line,
+                )
+                yield replace(configuration, **sizes)  # type: ignore[arg-type]
 
     def notes(self) -> Iterator[Diagnostic]:
         """The columns that are kept but not understood, and a task that is taken for granted."""

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from perfdb import catalog
 from perfdb.catalog import names
 from perfdb.fields import FIGURES
 from perfdb.pages import columns, context
-from perfdb.pages.base import Cell, Grid, ParsedPage, Row, marks, without_marks
+from perfdb.pages.base import Cell, Grid, Line, ParsedPage, Row, marks, without_marks
 from perfdb.pages.columns import PageColumn
 from perfdb.pages.context import PageStatement
 from perfdb.text import absent, parsed
@@ -38,6 +38,11 @@ class PageTable:
         """Whether it holds results: a figure, and what was run."""
         return columns.are_results(self.columns)
 
+    @property
+    def are_configurations(self) -> bool:
+        """Whether it states how GPUs are used, and no figure."""
+        return columns.are_configurations(self.columns)
+
     def texts(self, row: Row) -> dict[str, str]:
         """The texts of a row by field, in the fields' units, without references to footnotes."""
         return {
@@ -49,23 +54,40 @@ class PageTable:
 
 def of_page(page: ParsedPage, own: str | None) -> list[PageTable]:
     """Every table of a page outside of code, in reading order; `own` is its framework."""
-    found = [_table(grid, own) for grid in page.grids]
+    found, above = [], _Above()
+    for grid in page.grids:
+        above = above.then(grid.above, own)
+        found.append(_table(grid, above))
     return [_joined(table, found) for table in found]
 
 
-def _table(grid: Grid, own: str | None) -> PageTable:
-    stated = PageStatement()
-    for line in grid.above:
-        stated = stated.then(context.of_line(line, own))
+@dataclass(frozen=True)
+class _Above:
+    """What the lines above a table state, and the marks of footnotes in them."""
+
+    lines: tuple[Line, ...] = ()
+    stated: PageStatement = field(default_factory=PageStatement)
+    marks: tuple[str, ...] = ()
+
+    def then(self, lines: tuple[Line, ...], own: str | None) -> "_Above":
+        """The same of the next table; lines that hold for both are not read again."""
+        known = self if lines[: len(self.lines)] == self.lines else _Above()
+        stated, added = known.stated, lines[len(known.lines) :]
+        for line in added:
+            stated = stated.then(context.of_line(line, own))
+        found = (mark for line in added if not line.listed for mark in marks(line.text))
+        return _Above(lines, stated, (*known.marks, *found))
+
+
+def _table(grid: Grid, above: _Above) -> PageTable:
     header = [cell.text for cell in grid.header.cells]
-    above = [line.text for line in grid.above if not line.listed]
     table = PageTable(
         grid.header.line,
         columns.of(header),
         grid.rows,
-        stated,
+        above.stated,
         tuple(grid.notes),
-        tuple(mark for text in (*above, *header) for mark in marks(text)),
+        (*above.marks, *(mark for text in header for mark in marks(text))),
     )
     return table if table.are_results else _upright(grid, table)
 

@@ -33,7 +33,7 @@ from perfdb.db.tables import (
 )
 from perfdb.fields import FIELDS
 from perfdb.queries import Rows
-from perfdb.record import MOST, PROXY_OF, Origin, Outcome, Result
+from perfdb.record import MOST, PROXY_OF, Origin, Outcome, Result, RunKind
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""
@@ -58,12 +58,15 @@ _COLUMNS: Final = (
     *FIELD_COLUMNS, *_TITLES, *_SOURCE, sources.c.source_url, sources.c.published_on,
     results.c.id.label("result_id"), cases.c.key.label("case_key"), cases.c.workload_key,
     releases.c.id.label("release_id"), runs.c.run_id, runs.c.recipe, runs.c.started_at,
+    runs.c.kind.label("run_kind"),
     *(results.c[name] for name in ("source_line", "withheld", "notes", "raw", "printed")),
     *(results.c[name] for name in ("extras", "emitted")),
 )  # fmt: skip
 _COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
 
 
+_BENCHMARK: Final = or_(results.c.run_id.is_(None), runs.c.kind == RunKind.BENCHMARK.value)
+"""What may be in a table: a row of a page, or a run that was made for its timings."""
 WHOLE: Final = cases.c.options[PROXY_OF].as_string().is_(None)
 """Whether a result is of a whole case. A proxy's is of its run alone: it never is in a table of
 releases or in a comparison.
@@ -87,7 +90,15 @@ def _with_runs(*columns: ColumnElement[object]) -> Rows:
 
 
 def current() -> Rows:
-    """Every current result with its case, release and source, always in the same order."""
+    """Every current result with its case, release and source, always in the same order.
+
+    Runs made for another end than their timings have none: profiles, checkpoints.
+    """
+    return every().where(_BENCHMARK)
+
+
+def every() -> Rows:
+    """The results that `current` has, and those of profiles and checkpoints, without figures."""
     return (
         _with_runs(*_COLUMNS)
         .where(~results.c.superseded)
@@ -115,7 +126,8 @@ def representative() -> Rows:
             finished.label("num_finished"),
             func.count().over(partition_by=group).label("num_results"),
         )
-        .where(~results.c.superseded)
+        .outerjoin(runs, results.c.run_id == runs.c.id)
+        .where(~results.c.superseded, _BENCHMARK)
         .subquery()
     )
     middle = case((ranked.c.num_finished < 2, 1), else_=(ranked.c.num_finished + 1) / 2)
@@ -151,8 +163,8 @@ def of_words(words: Iterable[str]) -> Rows:
 
 
 def of_run(run_id: str) -> Rows:
-    """The current results of a run, by its run id."""
-    return current().where(runs.c.run_id == run_id)
+    """The current results of a run of any kind, by its run id."""
+    return every().where(runs.c.run_id == run_id)
 
 
 def referred_to(word: str) -> Rows:

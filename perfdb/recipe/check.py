@@ -12,7 +12,7 @@ from perfdb.catalog import Model
 from perfdb.errors import suggestion
 from perfdb.recipe.expand import data_parallel, global_batch_size
 from perfdb.recipe.model import OPTIONS, CaseSettings
-from perfdb.record import MOST, Scalar
+from perfdb.record import MOST, RunKind, Scalar
 
 ENDS = ("embedding", "loss")
 """The ends of a model that a pipeline may count as a layer each."""
@@ -249,6 +249,24 @@ def _is_chosen(value: Scalar, choices: tuple[object, ...]) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf
 
 
+def _kind(it: CaseLayout) -> Checks:
+    """Profiles and checkpoints are of Megatron-Core's worker; a layout to reload is one, too."""
+    settings, kind = it.settings, it.settings.kind
+    sizes = dict[str, object](settings.reload_layout.items())
+    reloaded = settings.model_copy(update={**sizes, "reload_layout": {}})
+    broken = faults(reloaded) if sizes else []
+    most = max(settings.profile_ranks, default=0)
+    return (
+        (kind is not RunKind.BENCHMARK and settings.framework != "megatron-core", "kind",
+         f"{settings.framework} has no {kind.value} runs here", "only megatron-core has"),
+        (kind is RunKind.PROFILE and most >= it.gpus, "profile_ranks",
+         f"there is no rank {most} among {it.gpus}", f"the last is {it.gpus - 1}"),
+        (sizes and kind is not RunKind.CHECKPOINT, "reload_layout",
+         f"a {kind.value} run loads no checkpoint", "set kind to checkpoint, or remove it"),
+        *((True, "reload_layout", one.message, one.remedy) for one in broken),
+    )  # fmt: skip
+
+
 RULES: tuple[Callable[[CaseLayout], Checks], ...] = (
-    _world, _batch, _pipeline, _tensor, _experts, _precision, _options,
+    _world, _batch, _pipeline, _tensor, _experts, _precision, _options, _kind,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from perfdb import metrics
 from perfdb.errors import Diagnostic
 from perfdb.recipe.model import CaseSettings, Recipe
 from perfdb.recipe.slurm import SlurmSettings
-from perfdb.record import Case, Scalar
+from perfdb.record import Case, RunKind, Scalar
 from perfdb.yamlfile import Document, Place
 
 CARRIED = "framework_config_sha256"
@@ -47,6 +47,9 @@ class RunSpec:
     framework_config: str | None = None
     """The framework's own configuration, where the recipe carries one."""
     slurm: SlurmSettings = field(default_factory=SlurmSettings)
+    kind: RunKind = RunKind.BENCHMARK
+    profile_ranks: tuple[int, ...] = ()
+    reload_layout: Mapping[str, int] = field(default_factory=dict)
 
 
 Override = tuple[Mapping[str, object], Mapping[str, Place]]
@@ -157,6 +160,9 @@ def point(draft: Draft, system: str) -> RunSpec:
         published=settings.published,
         framework_config=settings.framework_config,
         slurm=settings.slurm,
+        kind=settings.kind,
+        profile_ranks=settings.profile_ranks,
+        reload_layout=dict[str, int](settings.reload_layout.items()),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from perfdb import catalog, yamlfile
 from perfdb.errors import Diagnostic, RecipeError, suggestion
 from perfdb.hardware import readable
-from perfdb.recipe import automodel
+from perfdb.recipe import automodel, choose
 from perfdb.recipe.check import faults
 from perfdb.recipe.expand import Draft, RunSpec, drafts, num_cases, point, stated_twice
 from perfdb.recipe.model import FRAMEWORKS, CaseSettings, Recipe
@@ -36,23 +36,32 @@ class RecipeFile:
         return RecipeRef(name=self.recipe.name, path=str(self.path), sha256=digest)
 
 
-def load(paths: Iterable[Path], max_cases: int = MOST_CASES) -> list[RecipeFile]:
+def load(
+    paths: Iterable[Path],
+    max_cases: int = MOST_CASES,
+    only: Iterable[str] = (),
+    given: Iterable[str] = (),
+) -> list[RecipeFile]:
     """Every recipe in files and folders. Raises RecipeError with all problems of all files.
 
-    A recipe that would make more than `max_cases` is a problem, and is not expanded.
+    A recipe that would make more than `max_cases` is a problem, and is not expanded. `only` and
+    `given` are as --set and --only have them: values that all cases get, and those then to keep.
     """
+    values, only = choose.changes(given), tuple(only)
+    if others := values and choose.without(only, values):  # recipes that they rule out stay as is
+        paths = [file.path for file in load(paths, max_cases, others)]
     found: list[RecipeFile] = []
     problems: list[Diagnostic] = []
     for path in _files(paths, problems):
-        read = _read(path, max_cases)
+        read = _read(path, max_cases, values)
         if isinstance(read, RecipeFile):
             found.append(read)
         else:
-            problems += read
+            problems += (choose.of_option(one, values) for one in read)
     problems += [*_same_name(found), *_same_case(found)]
     if problems:
         raise RecipeError(problems)
-    return found
+    return choose.chosen(found, only)
 
 
 def _files(paths: Iterable[Path], problems: list[Diagnostic]) -> Iterator[Path]:
@@ -87,8 +96,8 @@ def read_text(path: Path) -> str | Diagnostic:
         return Diagnostic(str(path), message, line=line, remedy="save it as UTF-8")
 
 
-def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
-    """The recipe of a file, or its problems by their line.
+def _read(path: Path, max_cases: int, given: Mapping[str, object]) -> RecipeFile | list[Diagnostic]:
+    """The recipe of a file with the values that are given, or its problems by their line.
 
     Layouts are checked once every field and value is right: what a wrong one was meant to be is
     unknown.
@@ -99,6 +108,9 @@ def _read(path: Path, max_cases: int) -> RecipeFile | list[Diagnostic]:
     document = yamlfile.parse(str(path), text)
     if isinstance(document, yamlfile.Unreadable):
         return list(document.problems)
+    if given:
+        document = choose.changed(document, given)
+        text = yamlfile.dumped(document.content)
     recipe = yamlfile.validate(document, Recipe)
     problems = [*(recipe if isinstance(recipe, list) else ()), *_in_parts(document)]
     if isinstance(recipe, Recipe) and not problems:
@@ -198,7 +210,8 @@ def _same_case(files: list[RecipeFile]) -> Iterator[Diagnostic]:
     first: dict[object, str] = {}
     for file in files:
         for made in file.points:
-            asked = made.case.key, made.container, made.seed, made.warmup_steps, made.measured_steps
+            steps = made.warmup_steps, made.measured_steps
+            asked = made.case.key, made.container, made.seed, made.kind, steps
             if asked in first:
                 message = f"case {made.name} is the same as {first[asked]}"
                 remedy = "remove one; `perfdb run --repeat` measures a case several times"

@@ -1,13 +1,13 @@
 """Recipe: the fields of a recipe file, the options of each framework, and the JSON Schema."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, PositiveFloat
 
 from perfdb import catalog
 from perfdb.recipe.slurm import SlurmSettings
-from perfdb.record import MOST, Count, Frozen, Scalar, Task
+from perfdb.record import MOST, Count, Frozen, RunKind, Scalar, Task
 from perfdb.text import MOST_CHARACTERS, plain_text
 
 OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
@@ -77,6 +77,10 @@ Seconds = Annotated[PositiveFloat, Field(strict=True, le=MOST_SECONDS)]
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(plain_text)]
 Config = Annotated[str | None, Field(strict=True, max_length=MOST_CONFIG)]
 Flag = Annotated[bool, Field(strict=True)]
+ParallelSize = Literal[
+    "tensor_parallel", "pipeline_parallel", "virtual_pipeline", "context_parallel",
+    "expert_parallel", "expert_tensor_parallel", "sequence_parallel",
+]  # fmt: skip
 
 
 class CaseSettings(Frozen):
@@ -118,6 +122,14 @@ class CaseSettings(Frozen):
     measured_steps: Steps = Field(50, gt=0, description="Steps that the figures are taken over.")
     seed: FromZero = Field(1234, description="Seed of weights and data.")
     timeout_s: Seconds = Field(3600, description="Seconds after which a run is stopped.")
+    kind: RunKind = Field(
+        RunKind.BENCHMARK, description="What a run is for; only a benchmark has figures."
+    )
+    profile_ranks: tuple[FromZero, ...] = Field((0,), description="Ranks that a profile is of.")
+    reload_layout: Mapping[ParallelSize, int | bool] = Field(
+        default_factory=dict,
+        description="Sizes of another layout that a checkpoint is loaded into, too.",
+    )
     container: Text | None = Field(None, description="Container image the run needs.")
     slurm: SlurmSettings = Field(
         SlurmSettings(), description="Settings of the cluster that are others for these cases."

@@ -28,7 +28,17 @@ from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.page import SitePage, key_of
-from perfdb.site.pages import audits, catalog, changelog, changes, releases, runs, scaling, sources
+from perfdb.site.pages import (
+    audits,
+    catalog,
+    changelog,
+    changes,
+    recipes,
+    releases,
+    runs,
+    scaling,
+    sources,
+)
 from perfdb.site.pages.releases import ReleaseData
 
 LOGGER = logging.getLogger(__name__)
@@ -42,7 +52,8 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     changelog.withdrawn_pages,
     changelog.unfinished_pages,
     runs.pages,
-    runs.recipe_pages,
+    recipes.pages,
+    recipes.coverage_pages,
     sources.pages,
     catalog.model_pages,
     catalog.system_pages,
@@ -74,6 +85,7 @@ class Site:
                 return with_comparisons(SiteData())
             catalogue.systems(), catalogue.models()  # else perfdb.toml is read within a page
             found = data.stored(self.url, _entries(self.options.accepted))
+            found = recipes.with_recipes(found, self.options.recipes)
         except (PerfdbError, DBAPIError) as error:
             raise ExtensionError(f"perfdb.site: {error}") from error
         return with_comparisons(found, hostnames=self.options.hostnames)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
-from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Outcome
+from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Outcome, Result
 from perfdb.site import addresses, columns
 from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
@@ -224,7 +224,7 @@ def gpus(count: int, system: str) -> str:
     return f"{count:,} process{'' if count == 1 else 'es'}"
 
 
-def work(result: SiteResult) -> str:
+def work(result: Result) -> str:
     """'Llama 3 8B, Pre-training, 8 GPUs, BF16': what was trained, and on how much."""
     model = titles.qualified(result.model_title, result.qualifiers)
     precision = titles.precision(result.precision) or "precision unknown"

@@ -14,7 +14,10 @@ from perfdb import catalog as catalogue
 from perfdb.audit.report import counts, ordered
 from perfdb.audit.review import Entry, explained
 from perfdb.catalog import names
+from perfdb.compare import run_diff
+from perfdb.compare.coverage import RowCoverage
 from perfdb.compare.releases import builds, known_releases
+from perfdb.compare.run_diff import RunFacts
 from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
 from perfdb.groups import grouped
@@ -22,7 +25,9 @@ from perfdb.hardware import without_secrets
 from perfdb.messages import note_text
 from perfdb.queries import catalog, results, runs
 from perfdb.queries.catalog import row_versions
-from perfdb.record import Finding, Result, Severity
+from perfdb.recipe import RecipeFile
+from perfdb.record import Finding, Result, RunKind, Severity
+from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 from perfdb.site import redaction
 from perfdb.text import ESCAPE, decoded
@@ -115,6 +120,7 @@ class SiteRun:
     id: int = 0
     run_id: str
     recipe: str | None = None
+    kind: str = RunKind.BENCHMARK
     outcome: str
     error: str | None = None
     exit_code: int | None = None
@@ -141,7 +147,8 @@ class RunData:
     """A run with its result, steps and files. `recipe_text`: None without a recipe file.
 
     `others` are the other runs of its case and release; `lines` those of the file that its steps
-    are from, by their numbers; none of a file that is large.
+    are from, by their numbers; none of a file that is large. `record`: None of a log; `provenance`
+    is the document of `perfdb.compare.reproduce.Provenance`.
     """
 
     run: SiteRun
@@ -151,6 +158,9 @@ class RunData:
     recipe_text: str | None = None
     others: tuple[Link, ...] = ()
     lines: Mapping[int, str] = field(default_factory=dict)
+    record: RunRecord | None = None
+    facts: RunFacts
+    provenance: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def measured_file(self) -> RunFile | None:
@@ -239,6 +249,8 @@ class SiteData:
     one for each case, release and origin; `runs` are all; `audited` are the results that have
     findings; `revisions` are of all results there ever were. `pairs` and `scaling` are what several
     kinds of pages show of them: comparisons of releases, and series over numbers of GPUs.
+    `coverage` is of the published results by the recipes, and `provenance` what belongs to the
+    number of each; `buildable` is the verdict of the last deep check on cases, by their keys.
     """
 
     results: tuple[SiteResult, ...] = ()
@@ -250,6 +262,10 @@ class SiteData:
     rejections: tuple[Rejection, ...] = ()
     pairs: "tuple[ReleasePair, ...]" = ()
     scaling: "tuple[ScalingPage, ...]" = ()
+    recipes: tuple[RecipeFile, ...] = ()
+    coverage: tuple[RowCoverage, ...] = ()
+    provenance: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    buildable: Mapping[str, bool | None] = field(default_factory=dict)
     hostnames: bool = False
     """Whether pages of runs name the machine."""
 
@@ -277,18 +293,19 @@ def read(connection: Connection, accepted: Sequence[Entry] = ()) -> SiteData:
     build = dict[object, int](builds(known_releases(connection)).items())
     rows = [
         row | {"build": build.get(row["release_id"], 0)}
-        for row in _dicts(connection, results.current())
+        for row in _dicts(connection, results.every())
     ]
     titles = _printed_titles(rows)
     plain = list(map(_maker(SiteResult), _relocated(rows, titles)))
     audited = _audited(connection, plain, accepted)
-    current = [_marked(result, audited.get(result.result_id)) for result in plain]
-    by_id = {result.result_id: result for result in current}
+    every = [_marked(result, audited.get(result.result_id)) for result in plain]
+    current = [result for result in every if result.run_kind in (None, RunKind.BENCHMARK)]
+    by_id = {result.result_id: result for result in every}
     revisions = _relocated(_dicts(connection, results.all_revisions()), titles)
     return SiteData(
         results=tuple(_shown(connection, current)),
         current=tuple(current),
-        runs=tuple(_runs(connection, current)),
+        runs=tuple(_runs(connection, every)),
         sources=tuple(_sources(connection)),
         audited=tuple(replace(one, result=by_id[key]) for key, one in audited.items()),
         revisions=tuple(map(_maker(ResultRevision), revisions)),
@@ -374,11 +391,18 @@ def _runs(connection: Connection, current: Iterable[SiteResult]) -> Iterator[Run
     of_run = {result.run_id: result for result in current if result.is_measured}
     files = grouped(_rows(connection, runs.all_run_files(), RunFile), lambda file: file.run_id)
     for run in _rows(connection, runs.all_runs(), SiteRun):
+        result, own = of_run[run.run_id], tuple(files.get(run.run_id, ()))
+        steps = tuple(_rows(connection, runs.steps_of(run.run_id), RunStep))
+        record = run_diff.record_of(connection, run.run_id, {it.name: it.sha256 for it in own})
         page = RunData(
             run=replace(run, command=tuple(run.command)),
-            result=of_run[run.run_id],
-            steps=tuple(_rows(connection, runs.steps_of(run.run_id), RunStep)),
-            files=tuple(files.get(run.run_id, ())),
+            result=result,
+            steps=steps,
+            files=own,
+            record=record,
+            facts=run_diff.of_record(record, steps)
+            if record
+            else run_diff.of_log(result, run.environment, run.warmup_steps, steps),
         )
         recipe, measured = page.recipe_file, page.measured_file
         lines: list[bytes] = []

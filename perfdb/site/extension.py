@@ -1,7 +1,8 @@
 """The Sphinx extension: what happens in a build.
 
 `perfdb_url` in conf.py names the store; where it is None, PERFDB_URL does. `perfdb_acknowledged`
-names the file of accepted findings, relative to the folder of conf.py; None: none are accepted.
+names the file of accepted findings, `perfdb_recipes` the folder of recipes, both relative to the
+folder of conf.py; None: there are none.
 With `perfdb_hostnames = True` pages of runs name the machine that they ran on, and folders of it.
 
 The documents are written before Sphinx reads them. Where nothing has changed nothing is made, and
@@ -46,6 +47,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
     app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
+    app.add_config_value("perfdb_recipes", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", files.code(), "env", frozenset({str}))
@@ -91,11 +93,15 @@ class _Build:
     def options(self) -> BuildOptions:
         """What the site is made from."""
         config = self.app.config
-        named = config.perfdb_acknowledged
+        accepted, recipes = (
+            None if named is None else Path(self.app.confdir, named)
+            for named in (config.perfdb_acknowledged, config.perfdb_recipes)
+        )
         return BuildOptions(
             config.perfdb_url or os.environ.get("PERFDB_URL") or None,
-            None if named is None else Path(self.app.confdir, named),
+            accepted,
             bool(config.perfdb_hostnames),
+            recipes,
         )
 
     @cached_property

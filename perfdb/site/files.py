@@ -48,12 +48,14 @@ class BuildOptions:
     """What a build is made from.
 
     `address` names the store; None is perfdb.sqlite here, which need not exist yet. `accepted` is
-    the file of accepted findings. With `hostnames`, pages of runs name the machine.
+    the file of accepted findings, `recipes` the folder of recipes. With `hostnames`, pages of runs
+    name the machine.
     """
 
     address: str | None
     accepted: Path | None
     hostnames: bool = False
+    recipes: Path | None = None
 
     def key(self) -> str | None:
         """The same for as long as a build would make the same; None where that is not known."""
@@ -70,7 +72,13 @@ class BuildOptions:
         accepted = path.read_text() if path and path.is_file() else None
         own = Path(os.environ.get(config.VARIABLE) or config.FILE)
         added = own.read_bytes() if own.is_file() else None
-        known = (address, store, (str(path), accepted), self.hostnames, code(), added)
+        folder = self.recipes
+        recipes = [
+            (str(one), one.read_bytes())
+            for one in (sorted(folder.rglob("*.*")) if folder else ())
+            if one.is_file()
+        ]
+        known = (address, store, (str(path), accepted), self.hostnames, code(), added, recipes)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 

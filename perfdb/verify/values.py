@@ -12,7 +12,7 @@ from perfdb.db import tables
 from perfdb.db.sources import Action
 from perfdb.db.tables import Moment, NotesType, NoteType, findings, ingest_log, results, runs
 from perfdb.queries import checks as questions
-from perfdb.record import Origin, Outcome, Severity
+from perfdb.record import Origin, Outcome, RunKind, Severity
 from perfdb.verify.base import Fault, Watch
 
 _INVALID: Final = "SELECT conname FROM pg_constraint WHERE NOT convalidated ORDER BY conname"
@@ -26,6 +26,7 @@ _ENUMS: Final[Mapping[sa.Column[Any], Callable[[str], object]]] = {
     results.c.outcome: Outcome,
     results.c.origin: Origin,
     runs.c.outcome: Outcome,
+    runs.c.kind: RunKind,
     findings.c.severity: Severity,
     ingest_log.c.action: Action,
 }

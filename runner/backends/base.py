@@ -20,6 +20,8 @@ class Command:
     variables: Mapping[str, str] = field(default_factory=dict)
     python: str = sys.executable
     """The Python of the environment that has the framework."""
+    wrapper: tuple[str, ...] = ()
+    """The program that starts the Python of each process, and its arguments: a profiler's."""
     log_format: str | None = None
     """The format of the steps that the program prints; None: it writes steps.jsonl itself."""
 

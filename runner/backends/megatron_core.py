@@ -3,18 +3,21 @@
 import json
 import re
 import runpy
+import shlex
+import shutil
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from perfdb import catalog
 from perfdb.recipe import RunSpec
-from perfdb.record import Case
+from perfdb.record import Case, RunKind
 from perfdb.rundir import RunDir
 from runner.backends.base import Command
 
 NAME = "megatron-core"
 FAMILIES = ("gpt", "moe")
+DIFFUSION = "dit"
 PRECISIONS = ("fp32", "bf16")
 TRANSFORMER_ENGINE = {
     "fp8_ds": (1, 0), "fp8_mx": (2, 1), "fp8_cs": (2, 2), "fp8_sc": (2, 3), "nvfp4": (2, 7),
@@ -53,9 +56,15 @@ def unsupported(point: RunSpec) -> str | None:
     """This worker pre-trains GPT and MoE models in BF16 or FP32."""
     case = point.case
     family = catalog.model(case.model).family
+    layout = (case.tensor_parallel, case.pipeline_parallel, case.context_parallel)
     checks = (
-        (family not in FAMILIES,
-         f"the worker builds {' and '.join(FAMILIES)} models, and {case.model} is {family}"),
+        (family not in (*FAMILIES, DIFFUSION),
+         f"the worker builds {', '.join(FAMILIES)} and {DIFFUSION} models, and {case.model} is "
+         f"{family}"),
+        (family == DIFFUSION and {*layout} - {1, None},
+         f"the worker trains {DIFFUSION} models with data parallelism alone"),
+        (family == DIFFUSION and case.precision not in PRECISIONS,
+         f"the worker trains {DIFFUSION} models in {' and '.join(PRECISIONS)}"),
         (reason := _lacks_engine(case), reason),
         (case.task != "pretrain", f"the worker pre-trains; {case.task} is not built"),
         (case.fsdp_size, "the worker has no FSDP"),
@@ -102,16 +111,41 @@ def files(point: RunSpec, run: RunDir) -> dict[str, str]:
 
 def settings(point: RunSpec) -> dict[str, object]:
     """The worker's configuration."""
-    case = point.case
+    case, model = point.case, catalog.model(point.case.model)
+    own = ("video_diffusion",) if model.family == DIFFUSION else ()
     return {
         "schema_version": 1,
-        "model": catalog.model(case.model).model_dump(include=set(SHAPE_FIELDS)),
+        "model": model.model_dump(include={*SHAPE_FIELDS, *own}),
         **case.model_dump(include=set(LAYOUT_FIELDS)),
         "warmup_steps": point.warmup_steps,
         "measured_steps": point.measured_steps,
         "seed": point.seed,
         "options": dict(case.options),
+        "kind": point.kind.value,
+        "profile_ranks": list(point.profile_ranks),
+        "reload_layout": {
+            name: None if (name, size) == ("virtual_pipeline", 1) else size
+            for name, size in point.reload_layout.items()
+        },
     }
+
+
+def nsys(point: RunSpec, run: RunDir) -> tuple[str, ...]:
+    """What starts the ranks of a profile under Nsight Systems, and the others as they are.
+
+    Empty where there is nothing to profile, no GPU or no nsys. The worker's cudaProfilerStart and
+    cudaProfilerStop bound what is recorded: the measured steps.
+    """
+    found = shutil.which("nsys")
+    if point.kind is not RunKind.PROFILE or not catalog.has_gpus(point.case.system) or not found:
+        return ()
+    ranks = "|".join(map(str, point.profile_ranks))
+    script = (
+        f"case $RANK in {ranks}) exec {shlex.quote(found)} profile --sample=none"
+        " --trace=cuda,nvtx,osrt --capture-range=cudaProfilerApi --capture-range-end=stop"
+        ' --force-overwrite=true --output="$0/profile_$RANK" "$@";; *) exec "$@";; esac'
+    )
+    return ("bash", "-c", script, str(run.path.absolute()))
 
 
 def command(point: RunSpec, run: RunDir) -> Command:
@@ -131,7 +165,9 @@ def command(point: RunSpec, run: RunDir) -> Command:
             "--steps", str(run.steps.absolute()),
             "--summary", str(run.summary.absolute()),
             "--device", "cuda" if catalog.has_gpus(case.system) else "cpu",
+            *(("--nsys",) if (wrapper := nsys(point, run)) else ()),
         ),
+        wrapper=wrapper,
         processes=case.num_gpus,
         variables=variables,
     )  # fmt: skip

@@ -70,6 +70,7 @@ def argv(command: Command, run: RunDir) -> tuple[str, ...]:
         command.python, "-m", "torch.distributed.run", "--standalone",
         "--nproc-per-node", str(command.processes),
         "--log-dir", str(run.rank_logs.absolute()), "--redirects", "3",
+        *(("--no-python", *command.wrapper, command.python) if command.wrapper else ()),
         *command.program,
     )  # fmt: skip
 

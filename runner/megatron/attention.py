@@ -12,6 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from megatron.core import parallel_state
 from megatron.core.models.gpt import gpt_layer_specs
+from megatron.core.transformer.enums import AttnMaskType
 from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.spec_utils import ModuleSpec
 from megatron.core.transformer.transformer_block import (
@@ -83,15 +84,22 @@ def _mark_for_sequence_parallelism(norm: nn.Module, config: TransformerConfig) -
 
 
 class CoreAttention(nn.Module):
-    """Causal attention by PyTorch's SDPA; under context parallelism over all ranks' keys.
+    """Attention by PyTorch's SDPA, causal unless there is no mask; of all ranks' keys under CP.
 
     The keys and values of the context-parallel group are gathered and each rank attends from its
     own queries. Transformer Engine passes them around a ring instead: the same result, in less
     memory.
     """
 
-    def __init__(self, *, softmax_scale: float | None = None, **_unused: object) -> None:
+    def __init__(
+        self,
+        *,
+        attn_mask_type: AttnMaskType,
+        softmax_scale: float | None = None,
+        **_unused: object,
+    ) -> None:
         super().__init__()
+        self._is_causal = attn_mask_type is not AttnMaskType.no_mask
         self._scale = softmax_scale
         self._group = parallel_state.get_context_parallel_group()
 
@@ -105,7 +113,13 @@ class CoreAttention(nn.Module):
             key, value = (gathered(t, self._group).flatten(0, 1) for t in (key, value))
         q, k, v = (t.permute(1, 2, 0, 3) for t in (query, key, value))
         out = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=mask is None, scale=self._scale, enable_gqa=True
+            q,
+            k,
+            v,
+            attn_mask=mask,
+            is_causal=self._is_causal and mask is None,
+            scale=self._scale,
+            enable_gqa=True,
         )
         return out.permute(2, 0, 1, 3).flatten(2)
 

@@ -6,7 +6,7 @@ checks recipes (`perfdb.recipe.check`): a layout that trains wrongly never gets 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,8 @@ class ModelShape:
     moe_top_k: int | None
     moe_ffn_hidden_size: int | None
     moe_shared_expert_ffn_hidden_size: int | None
+    video_diffusion: Mapping[str, int] | None = None
+    """Of a diffusion transformer, whose tokens are patches: `perfdb.catalog.entries`."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ class WorkerConfig:
     measured_steps: int
     seed: int
     options: WorkerOptions = WorkerOptions()
+    kind: Literal["benchmark", "profile", "checkpoint"] = "benchmark"
+    """A profile is of the measured steps; a checkpoint is saved after them."""
+    profile_ranks: tuple[int, ...] = ()
+    reload_layout: Mapping[str, Any] = field(default_factory=dict)
+    """The sizes in which the layout that a checkpoint is also loaded into differs."""
 
     @property
     def total_steps(self) -> int:

@@ -11,11 +11,15 @@ from contextlib import ExitStack, nullcontext
 
 import torch
 import torch.distributed as dist
+from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
 from megatron.core.tensor_parallel import random as megatron_random
 from megatron.core.transformer.moe import moe_utils, token_dispatcher
 from torch import Tensor
 
 from runner.cpu import CPU, DeviceNames, StandIn, replace
+
+_LOADER = "_set_main_param_and_optimizer_states"
+load_states = getattr(DistributedOptimizer, _LOADER)
 
 
 def install() -> Counter[str]:
@@ -42,6 +46,12 @@ def install() -> Counter[str]:
         # Without: "torch.cuda.Stream requires CUDA support" when an MoE layer is built.
         (torch.cuda, "current_stream", lambda: stream),
         (torch.cuda, "stream", nullcontext),
+        # A checkpoint waits for the copies to the host. Without: "Torch not compiled with CUDA
+        # enabled" when it is saved.
+        (torch.cuda, "synchronize", lambda *_: None),
+        # The distributed optimizer loads each state of a weight, and forgets that torch's Adam
+        # has a step beside them. Without: "KeyError: 'step'" when a checkpoint is loaded.
+        (DistributedOptimizer, _LOADER, _load_with_step),
         # It turns them into numpy as it copies them from the GPU. Without: they stay tensors, and
         # all_to_all_single says "incompatible function arguments".
         (token_dispatcher, "maybe_move_tensor_to_cpu", _move_to_cpu),
@@ -50,6 +60,14 @@ def install() -> Counter[str]:
     _uneven_collectives(hits)
     ExitStack().enter_context(DeviceNames(hits))
     return hits
+
+
+def _load_with_step(
+    optimizer: DistributedOptimizer, weight: Tensor, states: dict[str, Tensor]
+) -> None:
+    group, place = optimizer.model_param_group_index_map[weight]
+    own = optimizer.optimizer.state[optimizer.optimizer.param_groups[group]["params"][place]]
+    load_states(optimizer, weight, {"step": own["step"], **states})
 
 
 class _Stream:

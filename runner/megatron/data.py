@@ -20,6 +20,16 @@ class MicroBatch:
     labels: Tensor
     position_ids: Tensor
 
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, None]:
+        """Of the model. No mask: every attention used here is causal by itself."""
+        return self.tokens, self.position_ids, None
+
+    @property
+    def num_tokens(self) -> int:
+        """On this rank."""
+        return self.tokens.numel()
+
 
 @dataclass(frozen=True)
 class Shard:

@@ -28,6 +28,7 @@ from runner.megatron import weights
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE, layer_spec
 from runner.megatron.config import ModelShape, WorkerConfig, WorkerConfigError
 from runner.megatron.data import Shard
+from runner.megatron.dit import DiffusionTransformer
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
@@ -223,6 +224,9 @@ def model_chunks(config: WorkerConfig, megatron: TransformerConfig) -> list[nn.M
 
 def _chunk(config: WorkerConfig, megatron: TransformerConfig, vp_stage: int | None) -> nn.Module:
     """One chunk of consecutive layers, with the embedding or the loss where it is first or last."""
+    if config.model.video_diffusion:
+        diffusion: nn.Module = DiffusionTransformer(megatron, config)
+        return Float16Module(megatron, diffusion) if megatron.bf16 else diffusion
     model = GPTModel(
         config=megatron,
         transformer_layer_spec=layer_spec(megatron, vp_stage),

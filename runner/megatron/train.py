@@ -13,7 +13,8 @@ import platform
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from runner.megatron.attention import HAVE_TRANSFORMER_ENGINE
 from runner.megatron.config import WorkerConfig, read_config
 from runner.megatron.data import MicroBatch, MockData, Shard
+from runner.megatron.dit import VideoBatch, VideoData
 from runner.megatron.model import Training, build, start_groups
 from runner.megatron.steps import Clock, WorkerStep, megatron_line, reduced
 from runner.worker import (
@@ -46,6 +48,7 @@ from runner.worker import (
     write_summary,
 )
 
+Batch = MicroBatch | VideoBatch
 LossFunction = Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
@@ -61,28 +64,22 @@ def main() -> None:
     device, shim_hits = start_device(arguments.device)
     start_processes(config, device)
     training = build(config, device)
-    data = MockData(
-        config,
-        Shard(
-            parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
-        ),
-        Shard(
-            parallel_state.get_context_parallel_rank(),
-            parallel_state.get_context_parallel_world_size(),
-        ),
-        device,
-    )
+    data = mock_data(config, device)
     setup_time_s = time.perf_counter() - started
 
     own_steps = arguments.steps if first else Path(os.devnull)
-    with own_steps.open("w", encoding="utf-8") as steps:
+    with own_steps.open("w", encoding="utf-8") as steps, ExitStack() as profile:
         for number in range(1, config.total_steps + 1):
+            if number == config.warmup_steps + 1:
+                profile.enter_context(profiled(config, arguments))
             step = timed_step(number, data.step(number - 1), training, config)
             write_line(steps, step.as_json())
             if first:
                 write_line(sys.stdout, megatron_line(step, config, datetime.now()))
 
     outcome = summarise(training, config)
+    if config.kind == "checkpoint":
+        outcome["checkpoint"] = checkpointed(arguments.summary, config, training)
     outcome |= {"cpu_shim_hits": dict(shim_hits), "setup_time_s": setup_time_s}
     dist.barrier()
     parallel_state.destroy_model_parallel()
@@ -97,6 +94,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--config", type=Path, required=True, help="what to train (JSON)")
     parser.add_argument("--steps", type=Path, required=True, help="gets one JSON line per step")
     parser.add_argument("--summary", type=Path, required=True, help="written last, on success")
+    parser.add_argument("--nsys", action="store_true", help="profiled ranks are started by nsys")
     parser.add_argument("--device", choices=["cpu", "cuda"], help="fail on the other one")
     return parser.parse_args()
 
@@ -122,11 +120,26 @@ def start_processes(config: WorkerConfig, device: torch.device) -> None:
     start_groups(config)
 
 
+@contextmanager
+def profiled(config: WorkerConfig, arguments: argparse.Namespace) -> Iterator[None]:
+    """Profile the block on the ranks that are asked for: by Nsight Systems, or by torch."""
+    if config.kind != "profile" or dist.get_rank() not in config.profile_ranks:
+        yield
+    elif arguments.nsys:  # it was started before this process, and waits for this
+        with torch.cuda.profiler.profile():
+            yield
+    else:
+        with torch.profiler.profile() as traced:
+            yield
+        name = f"profile_{dist.get_rank()}.json.gz"
+        traced.export_chrome_trace(str(arguments.summary.with_name(name)))
+
+
 # --------------------------------------------------------------------------------------- one step
 
 
 def timed_step(
-    number: int, batches: list[MicroBatch], training: Training, config: WorkerConfig
+    number: int, batches: Sequence[Batch], training: Training, config: WorkerConfig
 ) -> WorkerStep:
     """Train one step, timing it on every rank; agree on the figures outside the timed region."""
     device = training.device
@@ -152,8 +165,37 @@ def timed_step(
     )
 
 
+def checkpointed(summary: Path, config: WorkerConfig, training: Training) -> dict[str, object]:
+    """What the round trip of a checkpoint took. Raises CheckpointError."""
+    from runner.megatron.checkpoint import round_trip  # noqa: PLC0415  # imports for a second
+
+    return round_trip(summary.with_name("checkpoint"), config, training, next_loss)
+
+
+def next_loss(config: WorkerConfig, training: Training) -> float:
+    """The loss of the step after the last one, in the layout that the groups have now."""
+    number = config.total_steps + 1
+    data = mock_data(config, training.device)
+    return timed_step(number, data.step(number - 1), training, config).loss
+
+
+def mock_data(config: WorkerConfig, device: torch.device) -> MockData | VideoData:
+    """This rank's part of the data."""
+    return (VideoData if config.model.video_diffusion else MockData)(
+        config,
+        Shard(
+            parallel_state.get_data_parallel_rank(), parallel_state.get_data_parallel_world_size()
+        ),
+        Shard(
+            parallel_state.get_context_parallel_rank(),
+            parallel_state.get_context_parallel_world_size(),
+        ),
+        device,
+    )
+
+
 def train_step(
-    batches: list[MicroBatch], training: Training, config: WorkerConfig
+    batches: Sequence[Batch], training: Training, config: WorkerConfig
 ) -> tuple[list[Tensor], float | None, bool]:
     """Forward and backward of all micro-batches, then one optimizer step.
 
@@ -176,12 +218,11 @@ def train_step(
     return [entry["lm loss"] for entry in reported], grad_norm, updated
 
 
-def forward_step(batches: Iterator[MicroBatch], chunk: nn.Module) -> tuple[Tensor, LossFunction]:
+def forward_step(batches: Iterator[Batch], chunk: nn.Module) -> tuple[Tensor, LossFunction]:
     """One micro-batch through one chunk, in the form that Megatron-Core's schedules call."""
     batch = next(batches)
-    # No mask: every attention used here is causal by itself.
-    output = chunk(batch.tokens, batch.position_ids, None, labels=batch.labels)
-    whole = batch.tokens.numel() * parallel_state.get_context_parallel_world_size()
+    output = chunk(*batch.inputs, labels=batch.labels)
+    whole = batch.num_tokens * parallel_state.get_context_parallel_world_size()
     return output, partial(mean_loss, num_tokens=whole)
 
 

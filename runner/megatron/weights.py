@@ -26,6 +26,10 @@ CUT_DIMENSION = {
     "linear_fc2": 1,
     "router": None,
     "output_layer": 0,
+    "linear_q": 0,
+    "linear_kv": 0,
+    **dict.fromkeys(("patch", "text_in", "text_out", "time_in", "time_out", "time_modulation")),
+    "head": None,
 }
 INITIAL_STD = 0.02  # Megatron-Core's init_method_std
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from perfdb.errors import RunError
 from perfdb.jsonfile import read_json, write_atomically
 from perfdb.recipe.slurm import SlurmSettings
-from perfdb.record import Outcome
+from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
 from perfdb.text import visible
@@ -252,7 +252,8 @@ class Follower:
             return
         if one.job and one.job.state == "RUNNING":
             one.steps = one.source.read()
-            if not one.hangs and (reason := one.watchdog.hung(one.steps, now)):
+            is_saving = one.record.kind is RunKind.CHECKPOINT and len(one.steps) >= one.total
+            if not (one.hangs or is_saving) and (reason := one.watchdog.hung(one.steps, now)):
                 with suppress(LaterError):
                     cancel([one.job.job_id])
                     one.hangs = reason

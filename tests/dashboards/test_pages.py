@@ -282,6 +282,20 @@ class TestRuns:
         app = shown(AppTest.from_function(looked_into))
         assert "nx" == app.selectbox[0].value == app.dataframe[0].value["run_name"].iloc[0]
 
+    def test_two_runs_are_held_against_each_other(self, filled):
+        """The other is one of the same case, or one that the address names."""
+        app = AppTest.from_function(looked_into)
+        app.query_params["run"] = "new"
+        table = shown(app).dataframe[-1].value
+        assert "old" == app.selectbox[-1].value
+        expected = [["versions: release", "0.16.0", "0.16.1"],
+                    ["steps: step_time_s", "12.150", "9.7200"]]  # fmt: skip
+        assert expected == table.to_numpy().tolist()
+        app.query_params["with"] = "oom"
+        assert "oom" == shown(app).selectbox[-1].value
+        fields = app.dataframe[-1].value["Field"].tolist()
+        assert {"configuration: model"} <= set(fields)
+
     @pytest.mark.parametrize(
         ("window", "skipped", "measured"),
         [("skip_warmup(2)", (), [3, 4, 5, 6, 7, 8, 9, 10]), ("window(2,5)", (3,), [2, 4, 5])],

@@ -15,7 +15,11 @@ from tests import factories
     ("changed", "reason"),
     [
         ({}, None),
-        ({"model": "wan2.1-14b"}, "the worker builds gpt and moe models, and wan2.1-14b is dit"),
+        ({"model": "wan2.1-14b"}, "the worker trains dit models with data parallelism alone"),
+        (
+            {"model": "gpt-oss-20b"},
+            "the worker builds gpt, moe and dit models, and gpt-oss-20b is sliding",
+        ),
         ({"precision": "fp8_cs"}, "fp8_cs needs Transformer Engine, which is not installed here"),
         (
             {"precision": "nvfp4", "system": "cpu"},

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from perfdb import catalog, flops, recipe
+from perfdb.flops import lora
+from runner.backends import megatron_core
 from tests.runner.megatron_worker import ROOT, Job, config, job, needs_megatron
 
 PACKAGE = ROOT / "runner" / "megatron"
@@ -65,6 +68,27 @@ def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
     assert {"python", "torch", "megatron-core", "cuda", "nccl"} <= set(summary["versions"])
     assert 2 == len(summary["peak_memory_bytes"])
     assert not list(run.folder.glob(".summary*"))
+
+
+@needs_megatron
+def test_a_diffusion_transformer_has_the_parameters_of_its_flops_and_learns(tmp_path: Path) -> None:
+    """Its matrices are those that the formula of WAN 2.1 counts.
+
+    Beside them are four blocks' six modulations and a norm's weights and biases, and the biases and
+    two modulations around them.
+    """
+    [file] = recipe.load([ROOT / "recipes" / "smoke" / "dit.yaml"])
+    settings = megatron_core.settings(file.points[0])
+    run = job(tmp_path, settings | {"warmup_steps": 1, "measured_steps": 7}, processes=2)
+    run.run()
+    cost = flops.FORMULAS["dit"].cost(catalog.model("dit-tiny"), 64, flops.DEFAULT)
+    assert cost
+    vectors = 4 * (6 + 2) * 64 + (5 + 6 + 2) * 64 + 16
+    assert lora.parameters(cost) + vectors == run.summary["num_parameters"] == 238_416
+    losses = [step["loss"] for step in run.steps]
+    # Video and noise have the variances ½ and 1, and nothing of either is known at first.
+    assert losses[0] == pytest.approx(1.5, rel=0.5)
+    assert sum(losses[4:]) < 0.95 * sum(losses[:4])
 
 
 @needs_megatron

@@ -46,12 +46,12 @@ def target(machine: hardware.Machine = CPU, **changes: Any) -> ExecutionTarget:
 def planned(
     here: ExecutionTarget, before: History = EMPTY, only: str = "*", repeat: int = 1
 ) -> dict[str, tuple[str, str]]:
-    found = plan(recipe.load([RECIPES]), here, before, only=only, repeat=repeat)
+    found = plan(recipe.load([RECIPES], only=[only]), here, before, repeat=repeat)
     return {one.point.name: (one.action.value, one.reason) for one in found}
 
 
 def of_single(before: History, repeat: int = 1, **changes: Any) -> list[Planned]:
-    return plan([SINGLE], target(**changes), before, only="*", repeat=repeat)
+    return plan([SINGLE], target(**changes), before, repeat=repeat)
 
 
 UNKNOWN = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
@@ -89,7 +89,7 @@ def test_a_case_of_more_processes_than_the_cores_take_is_skipped(
     path = tmp_path / "many.yaml"
     text = SINGLE.text.replace("size: 4", f"size: {processes}")
     path.write_text(text.replace("num_gpus: 1", f"num_gpus: {processes}"))
-    [one] = plan(recipe.load([path]), target(cores=2), EMPTY, only="*", repeat=1)
+    [one] = plan(recipe.load([path]), target(cores=2), EMPTY, repeat=1)
     assert reason == one.reason
 
 
@@ -97,8 +97,8 @@ def test_a_recipe_that_needs_a_container_is_run_only_in_it(tmp_path: Path) -> No
     path, image = tmp_path / "one.yaml", "nvcr.io/nvidia/nemo:25.04"
     path.write_text(f"{SINGLE.text}container: {image}\n")
     files = recipe.load([path])
-    [outside] = plan(files, target(), EMPTY, only="*", repeat=1)
-    [inside] = plan(files, target(container=image), EMPTY, only="*", repeat=1)
+    [outside] = plan(files, target(), EMPTY, repeat=1)
+    [inside] = plan(files, target(container=image), EMPTY, repeat=1)
     assert PlanAction.SKIP is outside.action
     assert "PERFDB_CONTAINER" in outside.reason
     assert (PlanAction.RUN, image) == (inside.action, inside.release.container)
@@ -114,8 +114,9 @@ def test_finished_runs_count_towards_the_repeats_wanted() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        (*KEY[:3], KEY[3] - 1, KEY[4]),
-        (*KEY[:4], KEY[4] + 1),
+        (*KEY[:3], KEY[3] - 1, *KEY[4:]),
+        (*KEY[:4], KEY[4] + 1, KEY[5]),
+        (*KEY[:5], "profile"),
         measurement(SINGLE.points[0], Release(framework="megatron-core", version="0.15.3")),
     ],
 )
@@ -131,10 +132,10 @@ def test_a_case_of_another_runner_is_left_to_it() -> None:
 
 @pytest.mark.parametrize(
     ("only", "begin", "end"),
-    [("smoke-*", "smoke-", ""), ("*-single", "", "-single"), ("nothing", "nothing", "nothing")],
+    [("smoke-*", "smoke-", ""), ("*-single", "", "-single")],
 )
 def test_only_picks_cases_by_name(only: str, begin: str, end: str) -> None:
     every = [point.name for file in recipe.load([RECIPES]) for point in file.points]
     wanted = {name for name in every if name.startswith(begin) and name.endswith(end)}
     assert wanted == set(planned(target(), only=only))
-    assert bool(wanted) == (only != "nothing")
+    assert wanted

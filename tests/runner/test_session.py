@@ -33,7 +33,7 @@ def target(output: Path, launcher: QuickLauncher | None = None) -> ExecutionTarg
 def planned(repeat: int = 1) -> list[Planned]:
     """The repeats of one case, as a runner plans them that finds no run in its folder."""
     empty = history.History({})
-    return plan(recipe.load([SINGLE]), target(Path("runs")), empty, only="*", repeat=repeat)
+    return plan(recipe.load([SINGLE]), target(Path("runs")), empty, repeat=repeat)
 
 
 def turn(one: Planned, output: Path, launcher: QuickLauncher | None = None) -> tuple[str, str]:

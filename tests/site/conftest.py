@@ -125,10 +125,13 @@ def full_store(folder: Path) -> URL:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The site of the full store, built."""
-    folder = made_once(
-        tmp_path_factory, "site", lambda folder: site_of(folder, full_store(folder)).built()
-    )
+    """The site of the full store with the recipes of DFM, built."""
+
+    def make(folder: Path) -> None:
+        (folder / "recipes").symlink_to(ROOT / "recipes" / "dfm")
+        site_of(folder, full_store(folder)).built()
+
+    folder = made_once(tmp_path_factory, "site", make)
     return Site(folder / "docs", store_url(str(folder / "store.sqlite")))
 
 

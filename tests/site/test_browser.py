@@ -16,6 +16,7 @@ PAGES = (
     "changes/index.html", "changes/megatron-core.html", "recipes/index.html",
     "recipes/llama3-8b.html", "reference/data.html", "performance/megatron-core/0.16.0.html",
     "performance/dfm/main.html", "performance/nemo/25.04.html", "performance/audit.html",
+    "performance/coverage.html", "recipes/dfm-wan2.1-14b-pretrain-automodel.html",
     "performance/audit/megatron-core/0.16.0.html", "performance/changelog.html",
     "scaling/dfm/main/dgx-h100.html",
     f"{of_source(hashlib.sha256(DFM.read_bytes()).hexdigest())}.html", "runs/index.html", RANKED,
@@ -26,6 +27,8 @@ PAGES = (
 
 AT_ONCE = "* { transition: none !important; animation: none !important; }"
 """Colors that are on their way from one theme to the other are those of neither."""
+
+OPENED = "document.querySelectorAll('.perf-drawer').forEach(it => { it.open = true })"
 
 COVERED = """[...document.querySelectorAll(".perf-wrap")]
     .filter(box => box.querySelector("th").offsetWidth > 0.6 * box.clientWidth)
@@ -61,6 +64,12 @@ def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address:
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/*#figures")
     assert value in page.locator("section#figures table.perf").inner_text()
+    drawer = page.locator("details.perf-drawer")
+    assert not drawer.locator("pre").first.is_visible()
+    drawer.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert drawer.locator("pre").first.inner_text().startswith("perfdb reproduce dgx-h100-")
+    assert drawer.locator("button.copybtn").count() == drawer.locator("pre").count()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
@@ -83,6 +92,7 @@ def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
         page.set_viewport_size({"width": 390, "height": 900})
         page.goto(address + name)
         page.wait_for_selector(f"html[data-theme={theme}]", state="attached")
+        page.evaluate(OPENED)
         if page.evaluate("document.documentElement.scrollWidth") > 390:
             wide.append(name)
         covered += [f"{name}: {label}" for label in page.evaluate(COVERED)]

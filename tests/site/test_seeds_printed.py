@@ -16,6 +16,7 @@ from perfdb.pages.base import PageContext
 from perfdb.site import columns, data
 from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.page import Section, SitePage, Tabs
+from perfdb.site.pages.recipes import with_recipes
 from tests import seeds
 from tests.seeds import SeedRow
 from tests.site.samples import html, soup, table, words
@@ -37,7 +38,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SitePage]:
         ingest.ingest([PUBLISHED / name], url, ingest.Options(PageContext()))
     at_scale = ingest.Options(PageContext(release="unversioned"))
     ingest.ingest([PUBLISHED / "nemotron4.md"], url, at_scale)
-    return {page.name: page for page in all_pages(with_comparisons(data.stored(url)))}
+    known = with_recipes(data.stored(url), seeds.ROOT / "recipes")
+    return {page.name: page for page in all_pages(with_comparisons(known))}
 
 
 def printed(page: SitePage) -> list[list[dict[str, str]]]:
@@ -128,3 +130,24 @@ def test_a_published_figure_leads_to_its_line_and_what_was_printed(
     assert link.get_text() in (PUBLISHED / "dfm.md").read_text().splitlines()[int(line[1]) - 1]
     assert entry.select('a[href="#all-rows"]')
     assert "Steps the page does not say how many" in words(document.find(id="all-rows"))
+
+
+def test_the_coverage_of_every_row_is_counted_and_leads_to_the_row_and_its_recipe(
+    pages: dict[str, SitePage],
+) -> None:
+    """83 rows, counted by hand; each verdict of the deep check is in one row."""
+    shown = soup(pages["performance/coverage"])
+    counts = [words(it) for it in shown.select(".perf-counts strong")]
+    rows = [it for it in shown.select("table.perf tbody tr") if it.select("a")]
+    built = sum("yes" == words(it.select("td")[2]) for it in rows)
+    assert (["83", "83", str(built), "0", "0"], 83) == (counts, len(rows))
+    assert 50 < built
+    anchors = {name: {it["id"] for it in soup(page).select("tr[id]")}
+               for name, page in pages.items() if name.startswith("performance/")}  # fmt: skip
+    for it in rows:
+        row, recipe = (str(link["href"]).removeprefix("perfdb:") for link in it.select("a"))
+        document, _, anchor = row.partition("#")
+        assert anchor in anchors[document]
+        assert words(it.a) in words(soup(pages[recipe]))
+    swapped = [it for it in rows if "global_batch_size 1 → " in words(it)]
+    assert 3 == len(swapped), "the rows of Mixtral 8x22B that contradict themselves"

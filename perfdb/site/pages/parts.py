@@ -1,5 +1,7 @@
 """Parts that several kinds of pages use: column heads, links in cells, notes, words of labels."""
 
+import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -11,7 +13,7 @@ from perfdb.record import Result
 from perfdb.site.cells import HtmlCell, gpus
 from perfdb.site.grouping import release_title
 from perfdb.site.tables import HtmlHead
-from perfdb.site.templates import link, paragraph
+from perfdb.site.templates import facts, link, paragraph, render
 
 
 def heads(*titles: str) -> list[HtmlHead]:
@@ -90,3 +92,54 @@ def label(parts: Iterable[str], result: Result, separator: str = " · ") -> str:
 def differing(parts: Iterable[str], results: Sequence[Result]) -> list[str]:
     """The parts in which results differ: without them their labels would look the same."""
     return [part for part in parts if len({LABELS[part](one) for one in results}) > 1]
+
+
+def flat(values: Mapping[str, object], space: str = " ") -> list[tuple[str, str]]:
+    """Names and values, those of a mapping each on a line of its own; unknown ones left out.
+
+    `space`: what stands between the words of names.
+    """
+    lines: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            lines += flat({f"{name}: {key}": one for key, one in value.items()}, space)
+        elif value not in (None, ""):
+            lines.append((name.replace("_", space), json_text(value)))
+    return lines
+
+
+def json_text(value: object) -> str:
+    """A value as it is written in JSON; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def drawer(word: str, known: Mapping[str, object], recipe: str) -> tuple[Markup, Markup]:
+    """How to have a number again, as `perfdb reproduce WORD` says it, behind a line to open.
+
+    `known` is the document of `perfdb.compare.reproduce.Provenance`, `recipe` leads to its recipe.
+    It is in two parts: files that are not HTML may be between them.
+    """
+    commands = {
+        "All of this as text; with --run, the case is run again and judged:": shlex.join(
+            ["perfdb", "reproduce", word]
+        ),
+        "Only run the recipe's case, on a machine that can:": known.get("run_again"),
+        "What was started:": known.get("command"),
+    }
+    corrected = known.get("corrections")
+    first = {
+        "recipe": recipe,
+        "case": known.get("case"),
+        "container image": known.get("container"),
+        "image digest": known.get("container_digest"),
+    } | {
+        f"{name}, as printed and in the recipe": " → ".join(map(json_text, pair))
+        for name, pair in (corrected.items() if isinstance(corrected, Mapping) else ())
+    }
+    groups = {"made from": flat(first)}
+    for name in ("configuration", "environment", "versions"):
+        values = known.get(name)
+        groups[name] = flat(values, "_") if isinstance(values, Mapping) else []
+    tables = [(name, facts(f"{name} of {word}", it)) for name, it in groups.items() if it]
+    shown = [(text, it) for text, it in commands.items() if it]
+    return render("drawer", commands=shown), render("drawer_facts", tables=tables)

@@ -1,37 +1,35 @@
-"""The pages of runs and of the recipes that they were made from, and their lists."""
+"""The pages of runs, and their list."""
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
+from perfdb.compare import run_diff
+from perfdb.compare.run_diff import RunFacts
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
+from perfdb.record import RunKind
 from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage, no_data, offered
-from perfdb.site.pages.parts import heads, href, link_cell, release_of
+from perfdb.site.pages.parts import drawer, flat, heads, href, json_text, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
-from perfdb.site.templates import facts, joined, link, paragraph, render, render_text
+from perfdb.site.templates import code, facts, joined, link, paragraph, render, render_text
 from perfdb.stated import RATE
 
 NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
-PUBLISHED: Final = (
-    "Published rows have none: where their page names configuration files, so does a note below "
-    "the table."
-)
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -41,14 +39,16 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     about = f"{number} with the case, the outcome and the figures of each."
     yield SitePage(addresses.RUNS, "Runs", about, partial(_index, results, bool(data.results)))
     corrected = corrections(data.revisions)
-    for run in _with_others(data):
+    shown = [_redacted(run, names=data.hostnames) for run in _with_others(data)]
+    before = dict(_since_before(shown))
+    for run in shown:
         result, name = run.result, run.run.run_id
         seconds = units.significant(result.step_time_s)
         figure = f", {seconds} s/step" if result.step_time_s is not None else ""
-        outcome = f"{run.run.outcome.replace('_', ' ')}{figure}."
+        kind = "" if run.run.kind == RunKind.BENCHMARK else f"a {run.run.kind} run, "
+        outcome = f"{kind}{run.run.outcome.replace('_', ' ')}{figure}."
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
-        shown = _redacted(run, names=data.hostnames)
-        body = partial(_run, shown, corrected.get(result.result_id, ""))
+        body = partial(_run, run, before.get(name), corrected.get(result.result_id, ""))
         yield SitePage(addresses.of_run(name), name, about, body)
 
 
@@ -91,6 +91,19 @@ def _with_others(data: SiteData) -> Iterator[RunData]:
         yield replace(page, others=tuple(link for _, link in same[row] if link is not own))
 
 
+Since = tuple[Link, run_diff.Differences]
+"""The run of the same case before a run, and where the two differ."""
+
+
+def _since_before(shown: Iterable[RunData]) -> Iterator[tuple[str, Since]]:
+    """What has changed in each run since the one of its case that was started before it."""
+    for runs in grouped(latest_first(shown), lambda it: it.result.case_key).values():
+        for run, earlier in pairwise(runs):
+            name = earlier.run.run_id
+            apart = run_diff.differences(earlier.facts, run.facts)
+            yield run.run.run_id, (Link(name, addresses.of_run(name)), apart)
+
+
 def _redacted(page: RunData, *, names: bool) -> RunData:
     """The run without secrets.
 
@@ -112,12 +125,14 @@ def _redacted(page: RunData, *, names: bool) -> RunData:
             summary=None if run.summary is None else fields(run.summary),
         ),
         result=replace(page.result, options=options),
+        facts=RunFacts(**{name: fields(values) for name, values in vars(page.facts).items()}),
+        provenance=fields(page.provenance),
         lines={number: redact(line) for number, line in page.lines.items()},
     )
 
 
-def _run(page: RunData, corrected: str) -> list[Block]:
-    def code(text: str | None, language: str, what: str) -> Block:
+def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
+    def kept(text: str | None, language: str, what: str) -> Block:
         return Code(text, language) if text else paragraph(f"The run kept no {what}.")
 
     changed = render_text(
@@ -127,20 +142,53 @@ def _run(page: RunData, corrected: str) -> list[Block]:
     )
     summary = page.run.summary or {}
     worker = {f"worker: {name}": _of_ranks(value) for name, value in summary.items()}
-    environment = _flat({**page.run.environment, **worker})
+    environment = flat({**page.run.environment, **worker})
     none = paragraph("The run kept nothing of its machine and software.")
     return [
         _outcome(page),
         *([changed] if corrected else []),
-        Section("Figures", [figures_table(page)]),
+        *_checkpoint(page),
+        Section("Figures", [*_reproduced(page), figures_table(page)]),
         Section("Step times", [charts.step_times(page) or paragraph("The run left no step.")]),
         Section("Steps", [_steps(page)]),
         Section("Case", [_case(page.result)]),
-        Section("Recipe", [code(page.recipe_text, "yaml", "recipe file")]),
-        Section("Command", [code(shell(page.run.command), "bash", "command")]),
+        *([Section("Since the run before", _changed(page, since))] if since else []),
+        Section("Recipe", [kept(page.recipe_text, "yaml", "recipe file")]),
+        Section("Command", [kept(shell(page.run.command), "bash", "command")]),
         Section("Files", [FileLinks(page.files)]),
         Section("Environment", [facts("Environment", environment) if environment else none]),
     ]
+
+
+def _reproduced(page: RunData) -> list[Block]:
+    """The drawer, with the raw log that says most, and the script of a launcher."""
+    recipe = page.run.recipe
+    where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
+    head, foot = drawer(page.run.run_id, page.provenance, where)
+    logs = [it for it in page.files if it.name.endswith(".log")] or [*page.files]
+    links = [("Raw log: ", it) for it in sorted(logs, key=lambda it: -it.size_bytes)[:1]]
+    links += [("Launcher script: ", it) for it in page.files if it.name.endswith(".sh")]
+    return [head, *(FileLinks([it], what) for what, it in links), foot]
+
+
+def _changed(page: RunData, since: Since) -> list[Block]:
+    """In what the run differs from the one of its case that was started before it."""
+    earlier, apart = since
+    run = link(earlier.text, earlier.document)
+    if not apart:
+        return [joined((Markup("<p>Nothing differs from "), run, Markup(".</p>\n")))]
+    intro = Markup("<p>What differs from {}, as {} has it:</p>\n")
+    command = shlex.join(["perfdb", "diff", earlier.text, page.run.run_id])
+    titles = heads("Field", "~Before", "~Here")
+    return [intro.format(run, code(command)), plain("Since", titles, run_diff.rows(apart))]
+
+
+def _checkpoint(page: RunData) -> list[Block]:
+    """What a checkpoint took, and the losses of the next step that prove it."""
+    found = (page.run.summary or {}).get("checkpoint")
+    if not isinstance(found, Mapping):
+        return []
+    return [Section("Checkpoint", [facts("Checkpoint", flat(found))])]
 
 
 def shell(command: Iterable[str]) -> str:
@@ -163,6 +211,7 @@ def _outcome(page: RunData) -> Markup:
         f"{moment(when)} UTC" if when else units.UNKNOWN for when in (run.started_at, run.ended_at)
     )
     known: list[tuple[str, str]] = [
+        ("Kind of run", "" if run.kind == RunKind.BENCHMARK else run.kind),
         ("Outcome", cells.outcome_badge(run.outcome)),
         ("Why no figures", result.withheld_text),
         ("Audit", cells.flag_mark(result)),
@@ -283,7 +332,7 @@ def _case(result: SiteResult) -> Markup:
         term = TERMS[column.term] if column.term and column.title.isupper() else None
         if text != units.UNKNOWN:
             known.append((f"{column.title} ({term.name.lower()})" if term else column.title, text))
-    options = [(f"option {name}", _plain(value)) for name, value in result.options.items()]
+    options = [(f"option {name}", json_text(value)) for name, value in result.options.items()]
     return facts("Case", [*known, *options])
 
 
@@ -317,17 +366,6 @@ def _step_row(step: RunStep, page: RunData) -> list[HtmlCell | str]:
     ]
 
 
-def _flat(values: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Names and values, those of a mapping each on a line of its own; unknown ones left out."""
-    lines: list[tuple[str, str]] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            lines += _flat({f"{name}: {key}": one for key, one in value.items()})
-        elif value not in (None, ""):
-            lines.append((name.replace("_", " "), _plain(value)))
-    return lines
-
-
 def _of_ranks(value: object) -> object:
     """What the worker wrote of every rank, in a line; anything else as it is."""
     if not isinstance(value, list) or len(value) < 2:
@@ -339,74 +377,3 @@ def _of_ranks(value: object) -> object:
         return f"{least} on each of {len(value):,} ranks"
     ends = (f"{end} (rank {value.index(end):,})" for end in (least, most))
     return f"{' to '.join(ends)}, of {len(value):,} ranks"
-
-
-def _plain(value: object) -> str:
-    """A value as it is written in JSON; text as it is."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-Texts = tuple[tuple[RunData, ...], ...]
-"""The runs of each text of a recipe; the text that was run last comes first."""
-
-
-def recipe_pages(data: SiteData) -> Iterator[SitePage]:
-    """The page of each recipe that runs were made from, and their list."""
-    named = grouped(latest_first(data.runs), lambda page: page.run.recipe or "")
-    recipes: dict[str, Texts] = {}
-    for name in sorted(filter(None, named)):
-        by_text = grouped(named[name], lambda page: page.recipe_text)
-        recipes[name] = tuple(map(tuple, by_text.values()))
-    number = units.counted(len(recipes), "recipe")
-    about = f"{number} that runs were made from, with the runs of each."
-    lines = tuple(
-        (name, sum(map(len, texts)), len(texts), moment(texts[0][0].run.started_at))
-        for name, texts in recipes.items()
-    )
-    below = [addresses.of_recipe(name) for name in recipes]
-    yield SitePage(addresses.RECIPES, "Recipes", about, partial(_recipes, lines), below=below)
-    for name, texts in recipes.items():
-        runs = units.counted(sum(map(len, texts)), "run")
-        about = f"The recipe {name}, to copy and to run again, and {runs} made from it."
-        yield SitePage(addresses.of_recipe(name), name, about, partial(_recipe, texts))
-
-
-def _recipes(lines: Sequence[tuple[str, int, int, str]]) -> list[Block]:
-    if not lines:
-        return [paragraph(f"No run in the store keeps a recipe. {PUBLISHED}")]
-    intro = "Each recipe that runs in the store were made from, as the runs keep it."
-    versions = "#Versions|different texts that the recipe had in the runs that were made from it"
-    rows: list[list[HtmlCell | str]] = [
-        [link_cell(name, addresses.of_recipe(name)), f"{runs:,}", f"{texts:,}", last]
-        for name, runs, texts, last in lines
-    ]
-    titles = heads("Recipe", "#Runs", versions, "Last run started (UTC)")
-    return [paragraph(f"{intro} {PUBLISHED}"), plain("Recipes", titles, rows)]
-
-
-def _recipe(texts: Texts) -> list[Block]:
-    """Each text, to copy, to download, with the command that runs it, and its runs."""
-    made: list[Block] = []
-    for number, runs in enumerate(texts):
-        until = moment(runs[0].run.started_at)
-        title = "Recipe" if number == 0 else f"As it was until {until} UTC"
-        text, file = runs[0].recipe_text, runs[0].recipe_file
-        shown: list[Block] = [paragraph("The runs kept no recipe file.")]
-        if text is not None and file is not None:
-            after = " to the folder that you are in, and run it again:"
-            command = f"perfdb run {shlex.quote(Path(file.name).name)}"
-            download = FileLinks([file], "Download ", after)
-            shown = [Code(text, "yaml"), download, Code(command, "bash")]
-        rows: list[list[HtmlCell | str]] = [
-            [
-                link_cell(it.run.run_id, addresses.of_run(it.run.run_id)),
-                cells.outcome_badge(it.run.outcome),
-                it.result.system_title,
-                f"{it.result.num_gpus:,}",
-                moment(it.run.started_at),
-            ]
-            for it in runs
-        ]
-        titles = heads("Run", "Outcome", "System", "#GPUs", "Started (UTC)")
-        made.append(Section(title, [*shown, plain("Runs of this recipe", titles, rows)]))
-    return made

@@ -15,11 +15,15 @@ from perfdb.site.cells import flag_mark, gpus, moment
 from perfdb.site.data import Link, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Section, SitePage, summary_of_results
-from perfdb.site.pages.parts import href, label, release_of
+from perfdb.site.pages.parts import drawer, href, label, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
 from perfdb.site.templates import joined, link, render
 
+Made = Mapping[int, tuple[Mapping[str, object], str | None]]
+"""What belongs to the numbers of results, and the names of their recipes."""
+About = tuple[Mapping[int, str], Made]
+"""What is known of results by their ids: corrections, and how they were made."""
 Others = tuple[tuple[Link, int], ...] | Link
 """Other states of a page: the earlier ones with their rows, or the newest."""
 
@@ -31,12 +35,16 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     repeats = (result for result in data.current if result.result_id not in shown)
     every = (result for result in (*data.results, *repeats) if not result.is_measured)
     rows = grouped(every, lambda result: result.source_sha256)
+    recipes = {str(it.path): it.recipe.name for it in data.recipes}
+    made = {
+        key: (known, recipes.get(str(known["recipe"]))) for key, known in data.provenance.items()
+    }
     for states in grouped(data.sources, lambda source: source.path).values():
         *earlier, newest = sorted(states, key=lambda it: (it.read_at is not None, it.read_at))
         of_earlier = tuple((_state(it), len(rows.get(it.sha256, ()))) for it in earlier)
-        yield _page(newest, rows.get(newest.sha256, ()), corrected, of_earlier)
+        yield _page(newest, rows.get(newest.sha256, ()), (corrected, made), of_earlier)
         for one in earlier:
-            yield _page(one, rows.get(one.sha256, ()), corrected, _state(newest))
+            yield _page(one, rows.get(one.sha256, ()), (corrected, made), _state(newest))
 
 
 def _state(source: SourceData) -> Link:
@@ -47,7 +55,7 @@ def _state(source: SourceData) -> Link:
 def _page(
     source: SourceData,
     rows: Sequence[SiteResult],
-    corrected: Mapping[int, str],
+    about: About,
     others: Others,
 ) -> SitePage:
     results = sorted(rows, key=lambda one: one.source_line or 0)
@@ -56,8 +64,10 @@ def _page(
     title = f"{PurePosixPath(source.path).name}{which}{read_at}"
     read = f", with the {summary_of_results(results)} read from it" if results else ""
     numbers = {one.result_id for one in results}
-    own = {number: text for number, text in corrected.items() if number in numbers}
-    body = partial(_source, source, tuple(results), own, others)
+    corrected, made = about
+    own = {k: it for k, it in corrected.items() if k in numbers}
+    known = {k: it for k, it in made.items() if k in numbers}
+    body = partial(_source, source, tuple(results), (own, known), others)
     return SitePage(
         addresses.of_source(source.sha256), title, f"{title}, line by line{read}.", body
     )
@@ -66,7 +76,7 @@ def _page(
 def _source(
     source: SourceData,
     results: Sequence[SiteResult],
-    corrected: Mapping[int, str],
+    about: About,
     others: Others,
 ) -> list[Block]:
     # a form feed ends no line for those who read pages, as it would for str.splitlines
@@ -79,22 +89,29 @@ def _source(
         count=len(results),
         lines=enumerate((line.removesuffix("\n") for line in text), start=1),
     )
-    return [head, *([Section("What was read", [_entries(results, corrected)])] if results else [])]
+    return [head, *([Section("What was read", [_entries(results, *about)])] if results else [])]
 
 
-def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str]) -> Markup:
+def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str], made: Made) -> Markup:
     """What holds for every result of the page, and an entry for each: where its figures are from.
 
     Of several of one case the one that represents them in tables has the name of their row.
     """
     named = {result_row(one): one for one in sorted(results, key=lambda it: it.num_results)}
-    lines = [_lines(it, corrected.get(it.result_id, "")) for it in results]
+    recipes = [made.get(it.result_id, ({}, None))[1] for it in results]
+    lines = [
+        _lines(it, corrected.get(it.result_id, ""), name)
+        for it, name in zip(results, recipes, strict=True)
+    ]
     common = shared([list(map(repr, it)) for it in lines])
     entries = []
     for result, known in zip(results, lines, strict=True):
         name = result_row(result)
         own = [it for it in known if repr(it) not in common]
-        entries.append((work_title(result), name if named[name] is result else "", own))
+        document, recipe = made.get(result.result_id, ({}, None))
+        where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
+        drawn = joined(drawer(f"#{name}", document, where))
+        entries.append((work_title(result), name if named[name] is result else "", own, drawn))
     every = [it for it in lines[0] if repr(it) in common]
     return render("source_entries", entries=entries, common=every)
 
@@ -106,7 +123,7 @@ def work_title(result: SiteResult) -> str:
     return f"{label(('qualified model', 'precision'), result, ', ')}, {task}, {where}"
 
 
-def _lines(result: SiteResult, corrected: str) -> Sequence[tuple[str, str]]:
+def _lines(result: SiteResult, corrected: str, recipe: str | None) -> Sequence[tuple[str, str]]:
     """What is behind the figures of a published row, and what is not known of them."""
     line = f"line {result.source_line}" if result.source_line else "this page"
     to_line = href(line, f"#L{result.source_line or 1}")
@@ -114,7 +131,8 @@ def _lines(result: SiteResult, corrected: str) -> Sequence[tuple[str, str]]:
     steps = f"{result.num_steps:,}" if result.num_steps else "the page does not say how many"
     tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
     changelog = link("changelog", addresses.CHANGELOG)
-    none = "a published row names none that perfdb has; of runs there are "
+    recipes = link("the recipes", addresses.RECIPES)
+    none = joined(("a published row names none that perfdb has; of runs there are ", recipes))
     known: list[tuple[str, str]] = [
         ("Figures", joined(("as published, on ", to_line))),
         ("As printed", printed),
@@ -124,7 +142,7 @@ def _lines(result: SiteResult, corrected: str) -> Sequence[tuple[str, str]]:
         ("Convention", result.flops_convention or "the page does not say how FLOPs are counted"),
         ("No figures", result.withheld_text),
         *(("Note", note) for note in result.note_texts),
-        ("Recipe", joined((none, link("the recipes", addresses.RECIPES)))),
+        ("Recipe", link(recipe, addresses.of_recipe(recipe)) if recipe else none),
         ("Audit", flag_mark(result) or "no error and no warning"),
         ("Table", href(f"{release_of(result)}, {result.system_title}", tab)),
         ("Earlier", joined((corrected, "; see the ", changelog)) if corrected else ""),

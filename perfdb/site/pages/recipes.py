@@ -1,0 +1,258 @@
+"""The pages of recipes, and which published rows they cover."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+
+from perfdb import recipe, units
+from perfdb.compare.coverage import RowCoverage, coverage, summary
+from perfdb.compare.reproduce import Provenance, RecipeCase, case_of
+from perfdb.compare.run_diff import of_spec
+from perfdb.groups import grouped
+from perfdb.hardware import without_secrets
+from perfdb.jsonfile import read_json
+from perfdb.site import addresses, cells
+from perfdb.site.cells import HtmlCell, moment
+from perfdb.site.data import RunData, SiteData
+from perfdb.site.page import Block, Code, FileLinks, Section, SitePage
+from perfdb.site.pages import releases
+from perfdb.site.pages.parts import heads, href, link_cell, release_of
+from perfdb.site.pages.runs import latest_first
+from perfdb.site.tables import plain
+from perfdb.site.templates import paragraph, render_text
+
+DEEP_CHECK: Final = "deep-check.json"
+"""In the folder of recipes: what `perfdb recipes validate --deep --json` printed of them."""
+STAGES: Final = {
+    "rows": "published rows", "with_recipe": "with a recipe", "buildable": "that build",
+    "measured": "measured here", "reproduced": "reproduced",
+}  # fmt: skip
+"""How far published rows have come, as `perfdb recipes coverage` counts them."""
+ROW: Final = heads(
+    "Row", "System", "Recipe", "Builds", "Measured", "Reproduced",
+    "~Row prints → recipe has|where the row contradicts itself",
+)  # fmt: skip
+"""What is said of each row."""
+
+
+class CaseVerdict(BaseModel):
+    """Whether a case builds and fits; `ok` is None where this cannot be found out."""
+
+    case_key: str
+    ok: bool | None
+
+
+class DeepChecks(BaseModel):
+    """The file of the last deep check."""
+
+    deep: tuple[CaseVerdict, ...]
+
+
+def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
+    """The data with what the recipes of a folder say of it. Raises RecipeError and RunDirError."""
+    files: list[recipe.RecipeFile] = []
+    verdicts: Iterable[CaseVerdict] = ()
+    if folder:  # paths are as a person beside the folder names them
+        read = recipe.load([folder])
+        files = [replace(it, path=it.path.relative_to(folder.parent)) for it in read]
+        if (checked := folder / DEEP_CHECK).is_file():
+            verdicts = read_json(checked, DeepChecks).deep
+    file_of = {id(spec): file for file in files for spec in file.points}
+    by_text = {file.reference.sha256: [file] for file in files}
+    rows = coverage(found.current, [spec for file in files for spec in file.points])
+    of_rows = {}
+    for it in rows:
+        known = Provenance(it.row)
+        if it.spec:
+            made = RecipeCase(file_of[id(it.spec)], it.spec, it.corrections)
+            known = Provenance(it.row, of_spec(it.spec, it.row), None, made)
+        of_rows[it.row.result_id] = known.document
+    runs = []
+    for run in found.runs:
+        some = by_text.get(run.record.recipe.sha256, ()) if run.record else files
+        kept = {file.name: file.sha256 for file in run.files}
+        one = case_of(run.result, run.record, some)
+        known = Provenance(run.result, run.facts, run.record, one, kept)
+        runs.append(replace(run, record=None, provenance=known.document))
+    return replace(
+        found,
+        recipes=tuple(files),
+        coverage=tuple(rows),
+        buildable={it.case_key: it.ok for it in verdicts},
+        provenance=of_rows,
+        runs=tuple(runs),
+    )
+
+
+Texts = tuple[tuple[RunData, ...], ...]
+"""The runs of each text of a recipe; the text that was run last comes first."""
+Cells = Sequence[HtmlCell | str]
+
+
+@dataclass(frozen=True)
+class ShownRecipe:
+    """A recipe: its file, its texts in runs, and lines on the published rows that it covers."""
+
+    name: str
+    path: str = ""
+    text: str | None = None
+    texts: Texts = ()
+    rows: Sequence[Cells] = ()
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """How much there is of it."""
+        last = moment(self.texts[0][0].run.started_at) if self.texts else units.UNKNOWN
+        counts = sum(map(len, self.texts)), len(self.texts), len(self.rows)
+        return self.name, *(f"{it:,}" for it in counts), last, self.path or units.UNKNOWN
+
+
+def pages(data: SiteData) -> Iterator[SitePage]:
+    """The page of each recipe of the folder, or that runs were made from, and their list."""
+    named = grouped(latest_first(data.runs), lambda page: page.run.recipe or "")
+    files = {file.recipe.name: file for file in data.recipes}
+    names = {id(spec): name for name, file in files.items() for spec in file.points}
+    rows = grouped(data.coverage, lambda it: names.get(id(it.spec)))
+    shown = []
+    for name in sorted(filter(None, {*named, *files})):
+        by_text = grouped(named.get(name, ()), lambda page: page.recipe_text)
+        own = tuple(_cells(it, data, name) for it in rows.get(name, ()))
+        one = ShownRecipe(name, texts=tuple(map(tuple, by_text.values())), rows=own)
+        if file := files.get(name):
+            one = replace(one, path=str(file.path), text=without_secrets(file.text))
+        shown.append(one)
+    number = units.counted(len(shown), "recipe")
+    about = f"{number} with the runs that were made from each."
+    below = [addresses.of_recipe(it.name) for it in shown]
+    body = partial(_recipes, tuple(it.cells for it in shown))
+    yield SitePage(addresses.RECIPES, "Recipes", about, body, below=below)
+    for it in shown:
+        runs = units.counted(sum(map(len, it.texts)), "run")
+        about = f"The recipe {it.name}, to copy and to run again, and {runs} made from it."
+        yield SitePage(addresses.of_recipe(it.name), it.name, about, partial(_recipe, it))
+
+
+def _recipes(lines: Sequence[tuple[str, ...]]) -> list[Block]:
+    intro = render_text(
+        "<p>{% if lines %}Each recipe there is, and each that runs in the store were made from, as "
+        "they keep it.{% else %}No run in the store keeps a recipe.{% endif %} "
+        "{{ link('Coverage', page) }} says which published rows have one.</p>\n",
+        lines=lines,
+        page=addresses.COVERAGE,
+    )
+    versions = "#Versions|different texts that the recipe had in the runs that were made from it"
+    published = "#Published rows|rows of published pages that its cases run"
+    titles = heads("Recipe", "#Runs", versions, published, "Last run started (UTC)", "File")
+    rows: list[Cells] = [
+        [link_cell(name, addresses.of_recipe(name)), *counts] for name, *counts in lines
+    ]
+    return [intro, *([plain("Recipes", titles, rows)] if lines else [])]
+
+
+def _recipe(shown: ShownRecipe) -> list[Block]:
+    """Each text, to copy, to download, with the command that runs it, and its runs."""
+    made: list[Block] = []
+    if shown.text is not None:
+        command = shlex.join(["perfdb", "run", shown.path])
+        made.append(Section("Recipe", [Code(shown.text, "yaml"), Code(command, "bash")]))
+    if shown.rows:
+        made.append(Section("Published rows", [plain("Published rows", ROW, shown.rows)]))
+    for number, runs in enumerate(shown.texts):
+        text, file = runs[0].recipe_text, runs[0].recipe_file
+        until = moment(runs[0].run.started_at)
+        title = "Recipe" if number == 0 and not made else f"As it was until {until} UTC"
+        blocks: list[Block] = [paragraph("The runs kept no recipe file.")]
+        if text is not None and text == shown.text:
+            title, blocks = "Runs", []
+        elif text is not None and file is not None:
+            after = " to the folder that you are in, and run it again:"
+            command = f"perfdb run {shlex.quote(Path(file.name).name)}"
+            download = FileLinks([file], "Download ", after)
+            blocks = [Code(text, "yaml"), download, Code(command, "bash")]
+        made.append(Section(title, [*blocks, _runs(runs)]))
+    return made
+
+
+def _runs(runs: Sequence[RunData]) -> Block:
+    rows: list[list[HtmlCell | str]] = [
+        [
+            link_cell(it.run.run_id, addresses.of_run(it.run.run_id)),
+            cells.outcome_badge(it.run.outcome),
+            it.result.system_title,
+            f"{it.result.num_gpus:,}",
+            moment(it.run.started_at),
+        ]
+        for it in runs
+    ]
+    titles = heads("Run", "Outcome", "System", "#GPUs", "Started (UTC)")
+    return plain("Runs of this recipe", titles, rows)
+
+
+def coverage_pages(data: SiteData) -> Iterator[SitePage]:
+    """How far published rows have come: from a recipe to the same figure."""
+    names = {id(spec): file.recipe.name for file in data.recipes for spec in file.points}
+    by_release = grouped(data.coverage, lambda it: release_of(it.row))
+    order = dict.fromkeys(release.title for release in releases.of_results(data.current))
+    of_releases = tuple(
+        (name, _counts(rows, data), tuple(_cells(it, data, names.get(id(it.spec))) for it in rows))
+        for name in order
+        if (rows := by_release.get(name))
+    )
+    total = _counts(data.coverage, data)
+    about = ", ".join(f"{count} {what}" for what, count in total.items())
+    body = partial(_coverage, total, of_releases, has_recipes=bool(data.recipes))
+    yield SitePage(addresses.COVERAGE, "Coverage", f"{about}.", body)
+
+
+def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
+    """How many rows are in each stage, as `perfdb recipes coverage --deep` counts them."""
+    built = {it.spec.name: data.buildable.get(it.spec.case.key) for it in rows if it.spec}
+    found = summary(rows, built if data.buildable else None)
+    return {title: units.text(found[name]) for name, title in STAGES.items()}
+
+
+def _coverage(
+    total: Mapping[str, str],
+    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[Cells]]],
+    *,
+    has_recipes: bool,
+) -> list[Block]:
+    if not of_releases:
+        return [paragraph("The store has no published row.")]
+    intro = render_text(
+        '<div class="perf-counts">{% for what, count in total.items() %}'
+        "<div><strong>{{ count }}</strong><span>{{ what }}</span></div>{% endfor %}</div>\n"
+        "<p>A row builds where the last deep check has built its model and found that it fits into "
+        "the memory of a GPU; – is not known. It is reproduced where its case was measured as fast "
+        "as the row says, or faster. {{ code('perfdb recipes coverage') }} prints the same."
+        "{% if not has_recipes %} No recipes are known here: {{ code('perfdb_recipes') }} in "
+        "{{ code('conf.py') }} names the folder of them.{% endif %}</p>\n",
+        total=total,
+        has_recipes=has_recipes,
+    )
+    lines = [[name, *counts.values()] for name, counts, _ in of_releases]
+    titles = heads("Release", *(f"#{title.capitalize()}" for title in STAGES.values()))
+    sections = [Section(name, [plain(f"Rows of {name}", ROW, it)]) for name, _, it in of_releases]
+    return [intro, plain("By release", titles, lines), *sections]
+
+
+def _cells(it: RowCoverage, data: SiteData, name: str | None) -> Cells:
+    """A line on a published row, by `ROW`; `name` is that of its recipe."""
+    row, key = it.row, it.spec.case.key if it.spec else ""
+    fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
+    measured = [one for one in data.results if one.is_measured and one.case_key == key]
+    verdict = units.text(it.verdict)
+    return [
+        HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
+        row.system_title,
+        link_cell(name, addresses.of_recipe(name)) if name else units.UNKNOWN,
+        {True: "yes", False: "no", None: units.UNKNOWN}[data.buildable.get(key)],
+        href(verdict, addresses.table_row(measured[0])) if measured else verdict,
+        units.UNKNOWN if it.verdict is None else ("no", "yes")[it.is_reproduced],
+        ", ".join(fixed) or units.UNKNOWN,
+    ]
