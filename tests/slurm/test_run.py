@@ -99,13 +99,15 @@ def killed(*arguments: str, after_s: float | None = None) -> None:
     )  # fmt: skip
     assert child.stdout
     child.stdout.readline()
-    if after_s is None:
-        until(lambda: list(Path("runs").glob("*/ranks/console-0.log")))
-    else:
-        time.sleep(after_s)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    child.stdout.close()
+    try:
+        if after_s is None:
+            until(lambda: list(Path("runs").glob("*/ranks/console-0.log")), seconds=90)
+        else:
+            time.sleep(after_s)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
 
 
 def intents() -> list[tuple[RunDir, JobIntent]]:
