@@ -276,7 +276,7 @@ def test_a_controller_that_is_down_loses_nothing(
         done = submit(path)
     finally:
         back.wait()
-        until(slurm.ready)
+        until(slurm.ready, seconds=150)
     assert 0 == done.code, done.stderr
     assert 1 == len(intents())
 
