@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "perfdb.toml"
 VARIABLE: Final = "PERFDB_CONFIG"
-TABLES: Final = ("systems", "models")
+TABLES: Final = ("systems", "models", "slurm")
 """The tables of the file."""
 
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
@@ -63,6 +63,23 @@ def entries(table: str) -> "Iterator[Document]":
         # An entry that is written within a line has no line of its own.
         where = document.where if () in lines else f"{document.where}: {table}.{name}"
         yield Document(where, {**entry, "name": name}, lines)
+
+
+def table(name: str, file: Path | None = None) -> "Document | None":
+    """A table of a file, else of perfdb.toml, that has no entries; None where there is none.
+
+    Raises ConfigError.
+    """
+    document = _document(file or path())
+    content = document.content if document else None
+    if document is None or not isinstance(content, Mapping) or name not in content:
+        return None
+    if not isinstance(content[name], Mapping):
+        raise ConfigError(document.problem((name,), "is no table", f"write [{name}]"))
+    lines = {at[1:]: line for at, line in document.lines.items() if at[:1] == (name,)}
+    from perfdb.yamlfile import Document  # noqa: PLC0415  a site is built without it
+
+    return Document(document.where, content[name], lines)
 
 
 @cache

@@ -103,6 +103,31 @@ class RunDir:
         """The launcher's own folder with each rank's output."""
         return self.path / _RANKS
 
+    @property
+    def job(self) -> Path:
+        """The Slurm job that the run was given to; written before Slurm is asked."""
+        return self.path / "slurm.json"
+
+    @property
+    def job_script(self) -> Path:
+        """The script of the job, and of each of its nodes."""
+        return self.path / "job.sh"
+
+    @property
+    def job_end(self) -> Path:
+        """How the job ended, as its own script says."""
+        return self.path / "job_end.json"
+
+    @property
+    def job_id(self) -> Path:
+        """The number of the job that has this run; its script writes it when it starts."""
+        return self.path / "job_id.txt"
+
+    @property
+    def node_facts(self) -> Path:
+        """What the first node is, as its own programs say."""
+        return self.path / "node.txt"
+
     def logs(self) -> list[Path]:
         """The raw logs that exist, console first, then the ranks in order."""
         ranks = sorted(self.rank_logs.rglob("*.log")) if self.rank_logs.is_dir() else []

@@ -45,7 +45,13 @@ def _steps(_context: object, _option: object, value: str) -> tuple[str, str]:
 @click.option("--output", default="runs", show_default=True, type=click.Path(path_type=Path),
               help="The folder for run directories.")  # fmt: skip
 @click.option("--launcher", default="local", show_default=True, type=LazyChoice(_launchers),
-              metavar="[local]", help="Where to start the processes.")  # fmt: skip
+              metavar="[local|slurm]", help="Where to start the processes.")  # fmt: skip
+@click.option("--cluster", metavar="FILE", type=click.Path(path_type=Path),
+              help="The file with the table [slurm]. [default: perfdb.toml]")  # fmt: skip
+@click.option("--slurm", metavar="KEY=VALUE", multiple=True,
+              help="A setting of [slurm] for this time; may be repeated.")  # fmt: skip
+@click.option("--max-jobs", metavar="N", default=500, show_default=True,
+              type=click.IntRange(min=1), help="Slurm jobs at once.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the plan and the commands; run nothing.")
 @only_cases_option
 @set_option

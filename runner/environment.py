@@ -10,8 +10,9 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from perfdb.hardware import Machine, is_secret, readable, without_secrets
+from perfdb.hardware import Machine, from_nvidia_smi, is_secret, readable, without_secrets
 from perfdb.run_record import Environment
+from perfdb.rundir import RunDir
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "transformers",
             "numpy", "triton")  # fmt: skip
@@ -52,6 +53,33 @@ def capture(
         container=container,
         variables=relevant(variables),
     )
+
+
+def before_nodes(known: Environment, *, in_image: bool) -> Environment:
+    """What is known on a login node: neither the machine nor, of an image, the software."""
+    unknown: dict[str, object] = dict.fromkeys(("cpu", "cpu_count", "memory_bytes"))
+    unknown |= {"packages": {}, "python": ""} if in_image else {}
+    return known.model_copy(update=unknown)
+
+
+def of_nodes(known: Environment, run: RunDir) -> Environment:
+    """What the first node of a run's job says of itself is added."""
+    if not run.node_facts.is_file():
+        return known
+    lines = run.node_facts.read_text(errors="replace").splitlines()
+    host, system, cpus, memory, cpu, *gpus = (*lines, *[""] * (5 - len(lines)))
+    found: dict[str, object] = {
+        "hostname": host,
+        "os": system,
+        "cpu_count": int(cpus) if cpus.isdecimal() else None,
+        "memory_bytes": int(memory) if memory.isdecimal() else None,
+        "cpu": cpu or None,
+    }
+    if gpus:
+        machine = from_nvidia_smi("\n".join(gpus))
+        names = ("gpu", "gpu_count", "gpu_memory_bytes", "driver")
+        found |= {name: getattr(machine, name) for name in names}
+    return known.model_copy(update=found)
 
 
 def relevant(variables: Mapping[str, str]) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """What ran before in an output folder, and the lock of each measurement there."""
 
 import fcntl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,13 +27,15 @@ _LOCKS = ".locks"
 class History:
     """Finished runs by measurement, measurements that another runner works on, and problems.
 
-    `cut_off` are runs without a recorded end, from a runner that has died.
+    `cut_off` are runs without a recorded end, from a runner that has died; `submitted` are those
+    of them that Slurm has, or may have.
     """
 
     finished: Mapping[Measurement, tuple[RunDir, ...]]
     running: frozenset[Measurement] = frozenset()
     problems: tuple[Diagnostic, ...] = ()
     cut_off: tuple[RunDir, ...] = ()
+    submitted: Mapping[Measurement, Sequence[RunDir]] = field(default_factory=dict)
 
 
 def read(output: Path, wanted: Measurement | None = None) -> History:
@@ -42,6 +44,7 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
     running: set[Measurement] = set()
     problems: list[Diagnostic] = []
     cut_off: list[RunDir] = []
+    submitted: dict[Measurement, list[RunDir]] = {}
     for run in find_runs(output) if output.is_dir() else []:
         is_held = run.in_progress()  # first: a runner records the end of a run, then releases it
         try:
@@ -49,13 +52,14 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
         except RunDirError as error:
             problems += error.problems
             continue
-        key = measurement(record, record.release)
+        key, is_job = _planned_as(run, record), run.job.is_file()
         if wanted not in (None, key):
             continue
         if record.outcome is None and is_held:
             running.add(key)
         elif record.outcome is None:
-            cut_off.append(run)
+            left = submitted.setdefault(key, []) if is_job else cut_off
+            left.append(run)
         elif record.outcome is Outcome.FINISHED and (why := _withheld(run, record)):
             problems.append(
                 Diagnostic(str(run.path), f"says that it finished, and does not count: {why}")
@@ -63,7 +67,15 @@ def read(output: Path, wanted: Measurement | None = None) -> History:
         elif record.outcome is Outcome.FINISHED:
             finished.setdefault(key, {}).setdefault(record.run_id, run)  # a copy is no repeat
     runs = {key: tuple(by_id.values()) for key, by_id in finished.items()}
-    return History(runs, frozenset(running), tuple(problems), tuple(cut_off))
+    return History(runs, frozenset(running), tuple(problems), tuple(cut_off), submitted)
+
+
+def _planned_as(run: RunDir, record: RunRecord) -> Measurement:
+    """The measurement that was planned: nobody knew then which version is in an image."""
+    release = record.release
+    if release.container and run.job.is_file():
+        release = release.model_copy(update={"version": None})
+    return measurement(record, release)
 
 
 def _withheld(run: RunDir, record: RunRecord) -> str | None:
@@ -96,7 +108,17 @@ def mark_interrupted(before: History) -> None:
 def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
     """Lock a measurement in a folder until the block ends; gives its history.
 
-    None if another runner holds it. The system releases the lock when a process dies.
+    None if another runner holds it.
+    """
+    with locked(output, wanted) as is_mine:
+        yield read(output, wanted) if is_mine else None
+
+
+@contextmanager
+def locked(output: Path, wanted: Measurement) -> Iterator[bool]:
+    """Lock a measurement in a folder until the block ends; false if another runner holds it.
+
+    The system releases the lock when a process dies.
     """
     locks = output / _LOCKS
     locks.mkdir(parents=True, exist_ok=True)
@@ -104,6 +126,6 @@ def claimed(output: Path, wanted: Measurement) -> Iterator[History | None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield None
+            yield False
         else:
-            yield read(output, wanted)
+            yield True

@@ -8,6 +8,7 @@ from typing import Final
 
 from perfdb.hardware import Machine
 from perfdb.recipe import RecipeFile, RunSpec
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import MOST, Release
 from runner.backends import NO_BACKEND, Backend
 from runner.fit import Hardware, Proxy, fitted
@@ -31,6 +32,10 @@ class ExecutionTarget:
     launcher: Launcher
     backends: Mapping[str, Backend]
     cores: int | None = None
+    cluster: SlurmSettings | None = None
+    """The nodes that runs are submitted to; None: they are started on this machine."""
+    max_jobs: int = 500
+    """The most jobs that are submitted at once."""
     fit: Hardware | None = None
     """What cases are cut to that do not fit; None: they are skipped."""
     container: str | None = None
@@ -69,18 +74,17 @@ def plan(
 ) -> list[Planned]:
     """Every case, `repeat` times, with its action."""
     versions = {name: backend.version() for name, backend in target.backends.items()}
+    taken = before.running if target.cluster else before.running | before.submitted.keys()
     planned = []
     for file in files:
         for spec in file.points:
             cut = fitted(spec, target.fit) if target.fit else None
             point, changes = (cut.spec, cut.changes) if isinstance(cut, Proxy) else (spec, ())
             version = versions.get(point.case.framework)
-            release = Release(
-                framework=point.case.framework, version=version, container=target.container
-            )
+            release = _release(point, target, version)
             key = measurement(point, release)
             reason = cut if isinstance(cut, str) else obstacle(point, target, version)
-            if not reason and key in before.running:
+            if not reason and key in taken:
                 reason = AT_WORK
             for number in range(1, repeat + 1):
                 action, why = PlanAction.RUN, ""
@@ -92,16 +96,38 @@ def plan(
     return planned
 
 
+def _release(point: RunSpec, target: ExecutionTarget, version: str | None) -> Release:
+    """What is to run. The version that is in an image of a cluster is known once it has run."""
+    container = target.container
+    if target.cluster:
+        container = point.container or target.cluster.changed(point.slurm).container_image
+        version = None if container else version
+    return Release(framework=point.case.framework, version=version, container=container)
+
+
 def obstacle(point: RunSpec, target: ExecutionTarget, version: str | None) -> str:
     """Why a case cannot run with a version of its framework here; empty if it can."""
     case, backend = point.case, target.backends.get(point.case.framework)
     if backend is None:
         return NO_BACKEND.get(case.framework, f"no backend runs {case.framework} yet")
-    if reason := backend.unsupported(point) or _too_large_or_elsewhere(point, target):
+    cluster = target.cluster and target.cluster.changed(point.slurm)
+    elsewhere = _not_on(cluster, point) if cluster else _too_large_or_elsewhere(point, target)
+    if reason := backend.unsupported(point) or elsewhere:
         return reason
+    if cluster and (point.container or cluster.container_image):
+        return ""
     if point.container and point.container != target.container:
         return f"needs container {point.container}: run in it, with PERFDB_CONTAINER set to it"
     return "" if version else f"{case.framework} is not installed here"
+
+
+def _not_on(cluster: SlurmSettings, point: RunSpec) -> str:
+    case, of_node = point.case, cluster.gpus_per_node or 1
+    if case.system != cluster.system:
+        return f"needs {case.system}, the nodes are {cluster.system}"
+    if case.num_gpus > of_node and case.num_gpus % of_node:
+        return f"needs {case.num_gpus} GPUs, which fill no nodes of {of_node}"
+    return ""
 
 
 def _too_large_or_elsewhere(point: RunSpec, target: ExecutionTarget) -> str:

@@ -1,16 +1,20 @@
 """Shows how runs go: a live display at a terminal, plain lines elsewhere. All of it on stderr."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from rich import progress
 from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 
 from perfdb import catalog, flops, metrics, units
 from perfdb.record import Case
 from perfdb.run_record import StepRecord
+from perfdb.text import visible
 from runner.plan import Planned
 
 PLAIN_EVERY_S = 10
@@ -61,6 +65,40 @@ def watching(console: Console, planned: Planned, title: str) -> Iterator[Watcher
     hidden = not console.is_terminal
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         yield Watcher(console, planned, bar, bar.add_task(titled, total=None, pace="starting"))
+
+
+Show = Callable[[Sequence[Mapping[str, str]], str], None]
+"""Shows jobs, each as cells by their titles, and why Slurm does not answer."""
+
+
+@contextmanager
+def showing(console: Console) -> Iterator[Show]:
+    """A live table of jobs at a terminal; elsewhere a line where the state of one changes."""
+    if not console.is_terminal:
+        yield partial(_changes, console, {})
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+
+        def table(jobs: Sequence[Mapping[str, str]], problem: str) -> None:
+            shown = Table(*(jobs[0] if jobs else ()), box=None, title=visible(problem) or None)
+            for job in jobs[: max(1, console.height - 3)]:
+                shown.add_row(*map(visible, job.values()))
+            live.update(shown, refresh=True)
+
+        yield table
+
+
+def _changes(
+    console: Console, told: dict[str, str], jobs: Sequence[Mapping[str, str]], problem: str
+) -> None:
+    """A line for each job whose state is another than was told, and one for Slurm itself."""
+    states = {f"{job['Case']}, job {job['Job']}": f"{job['State']} {job['Reason']}" for job in jobs}
+    if problem or "Slurm" in told:
+        states["Slurm"] = f"does not answer: {problem}" if problem else "answers"
+    for name, state in states.items():
+        if told.get(name) != state:
+            told[name] = state
+            console.print(visible(f"  {name}: {state.strip()}"), markup=False)
 
 
 def pace(case: Case, steps: Sequence[StepRecord]) -> str:

@@ -62,12 +62,12 @@ def execute(
     """
     names = devices.of_run(planned.point.case.num_gpus, target.machine, os.environ)
     with devices.held(names, watcher.waiting):
-        run = _new_directory(planned.point.name, target.output)
+        run = new_directory(planned.point.name, target.output)
         with run.held():
             return run, _executed(run, planned, target, watcher, least_patience_s)
 
 
-def _new_directory(name: str, output: Path) -> RunDir:
+def new_directory(name: str, output: Path) -> RunDir:
     """A directory that no other run has, even of another runner at the same moment."""
     slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
@@ -83,21 +83,13 @@ def _executed(
     watcher: Watcher,
     least_patience_s: float,
 ) -> RunRecord:
-    backend = target.backends[planned.point.case.framework]
-    command = backend.command(planned.point, run)
-    record = _record(planned, run, target, command)
-    run.write_record(record)
-    write_atomically(run.recipe, planned.file.text)
-    for name, text in backend.files(planned.point, run).items():
-        write_atomically(run.path / name, text)
+    record, command = prepare(run, planned, target)
     exit_code, diagnosis = -1, Diagnosis(Outcome.FAILED, "the runner itself failed")
     try:
         process = target.launcher.start(command, run)
         source = StepSource(run, command.log_format)
         exit_code, diagnosis = _watch(process, source, planned, watcher, least_patience_s)
-        if diagnosis.outcome is Outcome.FINISHED:
-            other = contradiction(record, run.read_steps(), run.read_worker())
-            diagnosis = Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
+        diagnosis = checked(record, run, diagnosis)
     except LeftAtWorkError as error:
         is_late = isinstance(error, OverdueError)
         diagnosis = Diagnosis(Outcome.TIMED_OUT if is_late else Outcome.FAILED, str(error))
@@ -108,9 +100,28 @@ def _executed(
         diagnosis = Diagnosis(Outcome.INTERRUPTED, str(stop) or STOPPED)
         raise
     finally:
-        record = _ended(record, run, exit_code, diagnosis)
-        run.write_record(record)
+        record = settle(record, run, exit_code, diagnosis)
     return record
+
+
+def prepare(run: RunDir, planned: Planned, target: ExecutionTarget) -> tuple[RunRecord, Command]:
+    """Write what is known of a run before it starts."""
+    backend = target.backends[planned.point.case.framework]
+    command = backend.command(planned.point, run)
+    record = _record(planned, run, target, command)
+    run.write_record(record)
+    write_atomically(run.recipe, planned.file.text)
+    for name, text in backend.files(planned.point, run).items():
+        write_atomically(run.path / name, text)
+    return record, command
+
+
+def checked(record: RunRecord, run: RunDir, diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis, unless a run that finished contradicts what was planned."""
+    if diagnosis.outcome is not Outcome.FINISHED:
+        return diagnosis
+    other = contradiction(record, run.read_steps(), run.read_worker())
+    return Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
 
 
 def _record(planned: Planned, run: RunDir, target: ExecutionTarget, command: Command) -> RunRecord:
@@ -180,7 +191,7 @@ def _watch(
         raise
     steps = source.read()
     watcher.steps_done(steps, total)
-    return exit_code, diagnose(exit_code, steps, total, _log_lines(source.run))
+    return exit_code, diagnose(exit_code, steps, total, log_lines(source.run))
 
 
 @dataclass
@@ -218,12 +229,14 @@ def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
         raise OverdueError(f"{reason}; {error}") from error
 
 
-def _ended(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis) -> RunRecord:
-    """The record of a run that has ended, once its logs hold no secret."""
+def settle(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis) -> RunRecord:
+    """Write and return the record of a run that has ended, once its logs hold no secret."""
     _redact_logs(run)
     error = diagnosis.error and visible(without_secrets(diagnosis.error))
     ended = record.ended(diagnosis.outcome, datetime.now(UTC), exit_code, error)
-    return _with_worker_versions(ended, run)
+    ended = _with_worker_versions(ended, run)
+    run.write_record(ended)
+    return ended
 
 
 def _redact_logs(run: RunDir) -> None:
@@ -238,7 +251,7 @@ def _redact_logs(run: RunDir) -> None:
                 temporary.replace(log)
 
 
-def _log_lines(run: RunDir) -> Iterator[str]:
+def log_lines(run: RunDir) -> Iterator[str]:
     """The ends of the raw logs, ranks before the launcher, which only points at their errors."""
     for log in reversed(run.logs()):
         with suppress(OSError), log.open("rb") as file:

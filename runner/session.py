@@ -19,6 +19,7 @@ from perfdb.cli.options import print_json, print_table
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.groups import grouped
 from perfdb.hardware import Machine
+from perfdb.recipe.slurm import load as load_settings
 from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
@@ -26,10 +27,11 @@ from perfdb.text import visible
 from runner import devices, fit, history
 from runner.backends import BACKENDS, Backend
 from runner.history import History
-from runner.launchers import LAUNCHERS, Launcher
+from runner.launchers import LAUNCHERS, Launcher, slurm
 from runner.plan import AT_WORK, FINISHED, ExecutionTarget, PlanAction, Planned, plan
 from runner.progress import watching
 from runner.run import STOPPED, execute
+from runner.slurm.follow import Follower, follow_all, intent_of
 
 NAMES_SHOWN = 3
 
@@ -59,6 +61,9 @@ class Request:
     fit: bool
     fit_to: str | None
     as_json: bool
+    cluster: Path | None = None
+    slurm: tuple[str, ...] = ()
+    max_jobs: int = 500
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class CaseRow:
     tokens_per_sec_per_gpu: float | None = None
     command: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    script: str = ""
     proxy_of: str | None = None
     """The key of the case that it stands for; `changes` say how it was cut."""
     changes: tuple[str, ...] = ()
@@ -89,15 +95,7 @@ def run_session(request: Request, tools: Tools) -> int:
     files = recipe.load(request.paths, request.max_cases, request.only, request.given)
     with _writing(request.output):
         before = history.read(request.output)
-    target = ExecutionTarget(
-        output=request.output,
-        machine=tools.machine,
-        launcher=tools.launchers[request.launcher],
-        backends=tools.backends,
-        cores=len(devices.cores()),
-        fit=fit.hardware(request.fit_to, tools.machine) if request.fit_to or request.fit else None,
-        container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
-    )
+    target = _target(request, tools)
     warn_of(before)
     planned = plan(files, target, before, repeat=request.repeat)
     console = output.console()
@@ -109,7 +107,8 @@ def run_session(request: Request, tools: Tools) -> int:
         else:
             with _writing(request.output):
                 history.mark_interrupted(before)
-                run_all(console, planned, target, before, rows)
+                run = follow if target.cluster else run_all
+                run(console, planned, target, before, rows)
     except (KeyboardInterrupt, PerfdbError):
         if any(row.outcome for row in rows):  # else the error is enough
             show_rows(rows, request)
@@ -121,6 +120,23 @@ def run_session(request: Request, tools: Tools) -> int:
         "unmeasured": statuses <= {PlanAction.SKIP, PlanAction.DONE},
     }
     return 1 if "failed" in statuses or any(closed[gate] for gate in request.gate) else 0
+
+
+def _target(request: Request, tools: Tools) -> ExecutionTarget:
+    """Where the runs of a request are executed. Raises ConfigError."""
+    on_slurm = request.launcher == slurm.NAME
+    cluster = load_settings(request.cluster, request.slurm) if on_slurm else None
+    return ExecutionTarget(
+        output=request.output,
+        machine=hardware.Machine(cluster.system, None, 0, None, "") if cluster else tools.machine,
+        cluster=cluster,
+        max_jobs=request.max_jobs,
+        launcher=tools.launchers[request.launcher],
+        backends=tools.backends,
+        cores=len(devices.cores()),
+        fit=fit.hardware(request.fit_to, tools.machine) if request.fit_to or request.fit else None,
+        container=hardware.readable(os.environ.get("PERFDB_CONTAINER", "")) or None,
+    )
 
 
 def warn_of(before: History) -> None:
@@ -173,12 +189,36 @@ def run_all(
             rows.append(_broken_off(attempt, error))
             raise
         rows.append(row)
-        steps = f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
-        ending = row.reason or (steps if row.num_steps else f"see {row.run_dir}")
-        if row.status == "failed":
-            ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
-        shown = visible(f"[{number}/{total}] {attempt.point.name}: {ending}")
-        console.print(shown, markup=False)
+        _show_end(console, row, f"[{number}/{total}]")
+
+
+def _show_end(console: Console, row: CaseRow, title: str) -> None:
+    steps = f"{units.significant(row.step_time_s)} s/step, {row.num_steps} steps"
+    ending = row.reason or (steps if row.num_steps else f"see {row.run_dir}")
+    if row.status == "failed":
+        ending = f"{row.outcome}: {row.reason} (see {row.run_dir})"
+    console.print(visible(f"{title} {row.case}: {ending}"), markup=False)
+
+
+def follow(
+    console: Console,
+    planned: Sequence[Planned],
+    target: ExecutionTarget,
+    before: History,
+    rows: list[CaseRow],
+) -> None:
+    """Have Slurm run what is to run, many jobs at once. Adds a row for each to `rows`."""
+    stop_on_sigterm()
+    wanted = [attempt for attempt in planned if attempt.action is PlanAction.RUN]
+    rows += [_row_without_run(one, before) for one in planned if one not in wanted]
+
+    def ended(attempt: Planned, run: RunDir, record: RunRecord) -> None:
+        is_finished = record.outcome is Outcome.FINISHED
+        rows.append(_row(attempt, run, record, "finished" if is_finished else "failed"))
+        number = sum(row.run_dir is not None and row.status != PlanAction.DONE for row in rows)
+        _show_end(console, rows[-1], f"[{number}/{len(wanted)}]")
+
+    follow_all(Follower(target, ended, console), wanted, before)
 
 
 def run_attempt(console: Console, planned: Planned, target: ExecutionTarget, title: str) -> CaseRow:
@@ -266,6 +306,11 @@ def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> 
         return _row_without_run(planned, before)
     directory = RunDir(target.output / "RUN")
     command, case = backend.command(planned.point, directory), planned.point.case
+    if target.cluster and planned.action is PlanAction.RUN:
+        made = slurm.script(
+            planned.point, target.cluster, command, directory, intent_of(planned, target.cluster)
+        )
+        return replace(_skipped(planned), script=made)
     of_node = catalog.system(case.system).gpus_per_node or case.num_gpus
     argv = (command.python, *command.program)
     return replace(
@@ -322,7 +367,9 @@ def show_rows(rows: Sequence[CaseRow], request: Request) -> None:
         return
     if request.dry_run:
         for row in rows:
-            if row.command:
+            if row.script:
+                click.echo(row.script)
+            elif row.command:
                 if row.reason:
                     click.echo(f"# {row.case}: {row.reason}")
                 set_ = [f"{name}={value}" for name, value in row.variables.items()]

@@ -16,6 +16,9 @@ from perfdb.errors import PerfdbError, suggestion
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("runner.cli:run", "Run recipes: plan, execute, leave one run directory per case."),
+    "jobs": ("runner.slurm.cli:jobs", "List the Slurm jobs of runs that have not ended."),
+    "logs": ("runner.slurm.cli:logs", "Print what the Slurm job of a case prints."),
+    "cancel": ("runner.slurm.cli:cancel_jobs", "Cancel the Slurm jobs of cases."),
     "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages and logs into the store."),
     "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw what a page stated or a run measured."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),

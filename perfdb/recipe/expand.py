@@ -9,6 +9,7 @@ from math import prod
 from perfdb import metrics
 from perfdb.errors import Diagnostic
 from perfdb.recipe.model import CaseSettings, Recipe
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import Case, RunKind, Scalar
 from perfdb.yamlfile import Document, Place
 
@@ -45,6 +46,7 @@ class RunSpec:
     """What the published row of the case prints where it is wrong, by field."""
     framework_config: str | None = None
     """The framework's own configuration, where the recipe carries one."""
+    slurm: SlurmSettings = field(default_factory=SlurmSettings)
     kind: RunKind = RunKind.BENCHMARK
     profile_ranks: tuple[int, ...] = ()
     reload_layout: Mapping[str, int] = field(default_factory=dict)
@@ -157,6 +159,7 @@ def point(draft: Draft, system: str) -> RunSpec:
         container=settings.container,
         published=settings.published,
         framework_config=settings.framework_config,
+        slurm=settings.slurm,
         kind=settings.kind,
         profile_ranks=settings.profile_ranks,
         reload_layout=dict[str, int](settings.reload_layout.items()),

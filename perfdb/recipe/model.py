@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, PositiveFloat
 
 from perfdb import catalog
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import MOST, Count, Frozen, RunKind, Scalar, Task
 from perfdb.text import MOST_CHARACTERS, plain_text
 
@@ -130,6 +131,9 @@ class CaseSettings(Frozen):
         description="Sizes of another layout that a checkpoint is loaded into, too.",
     )
     container: Text | None = Field(None, description="Container image the run needs.")
+    slurm: SlurmSettings = Field(
+        SlurmSettings(), description="Settings of the cluster that are others for these cases."
+    )
     published: Mapping[str, Scalar] = Field(
         default_factory=dict,
         description="What the published row of this case prints where it is wrong, by field.",

@@ -1,0 +1,171 @@
+"""A real Slurm on this machine: two virtual nodes, in a folder and on ports of its own; as root.
+
+`python -m tests.slurm.service FOLDER` starts one and says how to use it, until Ctrl-C.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
+PACKAGES = "munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins"
+STARTED_S = 30
+
+# pyxis is not to be had here: a plugin may take its options (`plugstack.conf`), srun parses them.
+CONF = """\
+ClusterName=perfdb
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu
+ReturnToService=2
+SlurmdTimeout=10
+SlurmctldTimeout=30
+InactiveLimit=0
+KillWait=3
+MessageTimeout=4
+MinJobAge={min_job_age_s}
+SchedulerParameters=sched_interval=1,bf_interval=1,default_queue_depth=1000
+SlurmdParameters=config_overrides
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=8000 Gres=gpu:h100:8
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 RealMemory=8000 Gres=gpu:h100:8
+PartitionName=batch Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+"""  # noqa: E501
+
+
+def why_not() -> str | None:
+    """Why no Slurm can be started here; None if one can."""
+    if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
+        return f"no {', '.join(missing)} here: apt-get install {PACKAGES}"
+    return None if os.geteuid() == 0 else "the daemons of the test Slurm are started as root"
+
+
+@dataclass(frozen=True)
+class TestCluster:
+    """A Slurm that runs. `start` and `stop` are of its controller and its nodes, by their names."""
+
+    __test__ = False
+    folder: Path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment in which Slurm's programs speak to this one."""
+        return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def run(self, *command: str) -> str:
+        """What a program of Slurm prints."""
+        done = subprocess.run(
+            command, env=self.variables, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def start(self, daemon: str) -> None:
+        """Start `slurmctld`, or the slurmd of a node."""
+        self.run(*(["slurmctld"] if daemon == "slurmctld" else ["slurmd", "-N", daemon]))
+
+    def stop(self, daemon: str) -> None:
+        """End `slurmctld`, or the slurmd of a node, and wait for it."""
+        name = daemon if daemon == "slurmctld" else f"slurmd-{daemon}"
+        with suppress(FileNotFoundError, ProcessLookupError, ValueError):
+            number = int((self.folder / f"{name}.pid").read_text())
+            os.kill(number, signal.SIGTERM)
+            until(lambda: not Path(f"/proc/{number}").exists())
+
+    def ready(self) -> bool:
+        """Whether the controller answers and both nodes are idle."""
+        sinfo = ["sinfo", "-h", "-N", "-o", "%T"]
+        done = subprocess.run(
+            sinfo, env=self.variables, capture_output=True, text=True, check=False
+        )
+        return ["idle", "idle"] == done.stdout.split()
+
+
+def until(what: Callable[[], object], seconds: float = STARTED_S) -> None:
+    """Wait until a function says true. Raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds} s")
+        time.sleep(0.05)
+
+
+@contextmanager
+def started(folder: Path, min_job_age_s: int = 300) -> Iterator[TestCluster]:
+    """A Slurm in a folder of short path; its daemons are gone afterwards."""
+    cluster = TestCluster(folder)
+    _configure(folder, min_job_age_s)
+    munge, socket_path = folder / "munge", folder / "munge" / "socket"
+    munged = subprocess.Popen(
+        ["munged", "--foreground", "--force", f"--key-file={munge}/key",
+         f"--socket={socket_path}", f"--pid-file={munge}/pid", f"--seed-file={munge}/seed",
+         f"--log-file={munge}/log"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until(socket_path.exists)
+        for daemon in ("slurmctld", "n1", "n2"):
+            cluster.start(daemon)
+        until(cluster.ready)
+        yield cluster
+    finally:
+        with suppress(subprocess.CalledProcessError):
+            cluster.run("scancel", "--quiet", "--user=root")
+        for daemon in ("n1", "n2", "slurmctld"):
+            cluster.stop(daemon)
+        munged.terminate()
+        munged.wait()
+
+
+def _configure(folder: Path, min_job_age_s: int) -> None:
+    for name in ("state", "munge", "dev"):
+        (folder / name).mkdir()
+    (folder / "munge").chmod(0o755)
+    key = folder / "munge" / "key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o400)
+    for number in range(8):  # as null is: a GPU that nobody computes on
+        os.mknod(folder / "dev" / f"nvidia{number}", 0o20666, os.makedev(1, 3))
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    host = socket.gethostname().split(".")[0]
+    conf = CONF.format(folder=folder, host=host, ports=ports, min_job_age_s=min_job_age_s)
+    (folder / "slurm.conf").write_text(conf)
+    gpus = f"Name=gpu Type=h100 File={folder}/dev/nvidia[0-7]\n"
+    (folder / "gres.conf").write_text(f"NodeName=n1 {gpus}NodeName=n2 {gpus}")
+    (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+
+
+if __name__ == "__main__":
+    with started(Path(sys.argv[1])) as made:
+        sys.stdout.write(f"export SLURM_CONF={made.folder}/slurm.conf\n")
+        sys.stdout.flush()
+        with suppress(KeyboardInterrupt):
+            signal.pause()

@@ -1,0 +1,42 @@
+"""The tutorial of a cluster is true: its commands, on a real Slurm, with real training."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import guides
+from tests.slurm.service import TestCluster
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "tutorial" / "first-cluster-run.md"
+
+
+@pytest.mark.slow
+def test_the_first_run_on_a_cluster_is_as_the_tutorial_says(
+    slurm: TestCluster, tmp_path: Path
+) -> None:
+    pytest.importorskip("megatron.core")
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    tool = tmp_path / "bin" / "perfdb"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m perfdb "$@"\n')
+    tool.chmod(0o755)
+    path = f"{tool.parent}{os.pathsep}{os.environ['PATH']}"
+    variables = {**slurm.variables, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    commands = 0
+    for step in guides.steps(PAGE.read_text()):
+        if isinstance(step, guides.File):
+            (tmp_path / step.name).write_text(step.text)
+            continue
+        done = subprocess.run(
+            ["bash", "-c", step.text], cwd=tmp_path, env=variables, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        said = done.stderr + done.stdout
+        assert step.exit_code == done.returncode, said
+        assert guides.shows(said, step.shown) is None, said
+        commands += 1
+    assert 3 == commands
