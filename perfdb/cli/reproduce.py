@@ -171,8 +171,6 @@ def _document(original: Provenance) -> dict[str, Any]:
         document["command"] = shlex.join(case["command"]) or None
         document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
-        if not case["command"]:  # perfdb does not start this framework, on whatever machine
-            document["run_again"] = None
     return document
 
 

@@ -15,6 +15,7 @@ from perfdb.compare.sides import Side
 from perfdb.compare.verdict import Verdict, judge_again
 from perfdb.metrics import METRICS
 from perfdb.recipe import RecipeFile, RunSpec
+from perfdb.recipe.model import NOT_STARTED
 from perfdb.record import Result
 from perfdb.run_record import RunRecord
 
@@ -129,6 +130,8 @@ class Provenance:
         it, facts, record, made = self.shown, self.facts, self.record, self.made
         path = made and (record.recipe.path if record and self.is_kept else made.file.path)
         again = ["reproduce", str(it.result_id), "--run"] if self.is_kept else self.command
+        if it.framework in NOT_STARTED:
+            again = None
         return {
             "figures": {
                 name: figure for name in METRICS if (figure := it.figure(name)) is not None

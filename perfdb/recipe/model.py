@@ -58,6 +58,8 @@ OPTIONS: Mapping[str, Mapping[str, tuple[object, ...]]] = {
 
 FRAMEWORKS = tuple(OPTIONS)
 """The training frameworks a recipe may name."""
+NOT_STARTED: Final = frozenset({"nemo", "dfm"})
+"""Those that `perfdb run` does not start: their recipes say how a published row was made."""
 
 MOST_STEPS: Final = 1_000_000
 """Steps that a run may have, of warm-up and measured each."""

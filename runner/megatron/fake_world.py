@@ -32,16 +32,20 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print is no answer
     cpu.install()
     for line in sys.stdin:
-        layout = json.loads(line)
-        try:
-            answer = world(parse_config(layout["config"]), layout["world_size"])
-        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer) + "\n")
+        answers.write(json.dumps(answer(line)) + "\n")
         answers.flush()
 
 
 @cache
+def answer(line: str) -> dict[str, object]:
+    """What a layout, as JSON, comes to; `error` says why it cannot be built."""
+    layout = json.loads(line)
+    try:
+        return world(parse_config(layout["config"]), layout["world_size"])
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
 def world(config: WorkerConfig, world_size: int) -> dict[str, object]:
     """What the first rank of each pipeline stage holds, and the parameters of the whole model.
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from perfdb import hardware, recipe
+from perfdb.recipe.model import FRAMEWORKS, NOT_STARTED
 from perfdb.record import Case, Release
 from perfdb.rundir import RunDir
-from runner.backends import NO_BACKEND
+from runner.backends import BACKENDS, NO_BACKEND
 from runner.history import History, measurement
 from runner.launchers import local
 from runner.plan import ExecutionTarget, PlanAction, Planned, plan
@@ -55,6 +56,10 @@ def of_single(before: History, repeat: int = 1, **changes: Any) -> list[Planned]
 
 
 UNKNOWN = hardware.from_nvidia_smi("NVIDIA A900-SXM4-80GB, 580, 81920\n")
+
+
+def test_each_framework_is_started_or_said_not_to_be() -> None:
+    assert set(FRAMEWORKS) == NOT_STARTED ^ BACKENDS.keys()
 
 
 @pytest.mark.parametrize(
