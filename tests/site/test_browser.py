@@ -85,7 +85,11 @@ def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "console",
-        lambda one: complaints.append(one.text) if one.type in ("error", "warning") else None,
+        lambda one: (
+            complaints.append(f"{one.text} {one.location}")
+            if one.type in ("error", "warning")
+            else None
+        ),
     )
     wide, covered, faults = [], [], []
     for name in PAGES:
@@ -107,7 +111,7 @@ def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
 
 def grave_faults(page: Page) -> list[tuple[str, str]]:
     """What axe finds serious or critical on a page: the rule and the element."""
-    found = Axe().run(page, options={"resultTypes": ["violations"]})
+    found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
     return [
         (one["id"], one["nodes"][0]["html"][:200])
         for one in found.response["violations"]

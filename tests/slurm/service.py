@@ -90,12 +90,15 @@ class TestCluster:
         self.run(*(["slurmctld"] if daemon == "slurmctld" else ["slurmd", "-N", daemon]))
 
     def stop(self, daemon: str) -> None:
-        """End `slurmctld`, or the slurmd of a node, and wait for it."""
+        """End `slurmctld`, or the slurmd of a node, and wait for it; kill one that hangs."""
         name = daemon if daemon == "slurmctld" else f"slurmd-{daemon}"
         with suppress(FileNotFoundError, ProcessLookupError, ValueError):
             number = int((self.folder / f"{name}.pid").read_text())
-            os.kill(number, signal.SIGTERM)
-            until(lambda: not Path(f"/proc/{number}").exists())
+            for sent in (signal.SIGTERM, signal.SIGKILL):
+                os.kill(number, sent)
+                with suppress(TimeoutError):
+                    until(lambda: has_ended(number), seconds=15)
+                    return
 
     def ready(self) -> bool:
         """Whether the controller answers and both nodes are idle."""
@@ -104,6 +107,14 @@ class TestCluster:
             sinfo, env=self.variables, capture_output=True, text=True, check=False
         )
         return ["idle", "idle"] == done.stdout.split()
+
+
+def has_ended(number: int) -> bool:
+    """Whether a process is gone, or waits only for its parent to notice."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def until(what: Callable[[], object], seconds: float = STARTED_S) -> None:
