@@ -97,15 +97,16 @@ def kept_steps(logs: Iterable[ParsedLog]) -> dict[tuple[int, int], tuple[int, fl
 def check_cut(before: Sequence[ParsedLog], whole: Sequence[ParsedLog]) -> None:
     """The steps of a beginning are those of the whole file, but for those printed again later.
 
-    Where a run begins later, it has none of the steps before. Of some files no step is certain
-    where one is not.
+    Where a run begins later, or its batch size changes, it has none of the steps before. Of some
+    files no step is certain where one is not.
     """
     kept = kept_steps(whole)
     if not kept:
         return
     first = min(line for line, _ in kept.values())
+    first_step = min(step for _, step in kept)
     for key, (line, time) in kept_steps(before).items():
-        if line < first:
+        if line < first or key[1] < first_step:
             continue
         assert key in kept, (key, line, time)
         line_now, time_now = kept[key]
