@@ -50,7 +50,7 @@ class _Constructor(SafeConstructor):
     def construct_object(self, node: Node, deep: bool = False) -> object:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:  # looks like a date or a number and is none
+        except (TypeError, ValueError) as error:  # a list in a key; no date or number, but like one
             raise ConstructorError(problem=str(error), problem_mark=node.start_mark) from error
 
     def construct_number(self, node: ScalarNode) -> int | float | str:
