@@ -47,7 +47,7 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 
 # One worker more than there are cores: tests of processes and of browsers often wait.
 test: $(INSTALLED) ## install and run the whole test suite
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
+	$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
 docs: $(INSTALLED) ## build the site from the store into docs/_build/html
 	$(BIN)/python -m perfdb.site -nWq docs docs/_build

@@ -123,7 +123,7 @@ def of_run(
 
 
 def _no_benchmark(record: RunRecord) -> Note | None:
-    """Why a run that went well has no figures all the same: the one place that decides it."""
+    """Why a run that went well has no figures all the same: it was not made for its timings."""
     if record.kind is RunKind.BENCHMARK:
         return None
     return Note(NoteCode.NO_BENCHMARK, {"kind": record.kind.value})

@@ -107,8 +107,8 @@ def test_an_ingest_killed_anywhere_leaves_whole_sources_and_the_next_completes_i
     sqlite: URL, mixed: Path, undisturbed: dict[str, list[str]]
 ) -> None:
     """Whatever is stored proves itself and is of the whole; later moments find more of it."""
-    for number in range(4):
-        killed_after(random.uniform(0, 0.2 * (number + 1)), sqlite, mixed)
+    for number in range(6):
+        killed_after(random.uniform(0, 0.25 * (number + 1)), sqlite, mixed)
         assert [] == faults(sqlite)
         found = snapshot(sqlite)
         for table in ("runs", "steps", "run_files", "results", "sources"):

@@ -25,7 +25,7 @@ def test_control_characters_of_names_and_values_are_shown_on_stderr(tmp_path: Pa
         assert {"\n"} >= {one for one in done.stderr if ord(one) < 32 or 127 <= ord(one) < 160}
 
 
-@pytest.mark.parametrize("command", ["run", "ingest"])
+@pytest.mark.parametrize("command", ["run", "ingest", "dashboard", "compare"])
 @pytest.mark.parametrize("seconds", [0, 0.05, 0.2, 0.4])
 def test_ctrl_c_while_a_command_starts_and_ends_leaves_no_traceback(
     command: str, seconds: float

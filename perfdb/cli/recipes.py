@@ -142,14 +142,13 @@ def _deep_check() -> ModuleType:
 @set_option
 @max_cases_option
 @json_option
-def validate(  # noqa: PLR0913  # an option each
+def validate(
     paths: tuple[Path, ...],
-    only: tuple[str, ...],
-    given: tuple[str, ...],
     max_cases: int,
     *,
     deep: bool,
     as_json: bool,
+    **chosen: tuple[str, ...],
 ) -> int:
     """Check recipes and say everything that is wrong with all of them.
 
@@ -157,7 +156,7 @@ def validate(  # noqa: PLR0913  # an option each
     of each pipeline stage and builds its Megatron-Core model: parameters per rank, memory per GPU
     by part, balance of the pipeline. The exit code is then 1 where a case does not build or fit.
     """
-    files = _load(paths, max_cases, only, given)
+    files = _load(paths, max_cases, chosen["only"], chosen["given"])
     points = [point for file in files for point in file.points]
     checks = _deep_check().check(points) if deep else []
     if as_json:

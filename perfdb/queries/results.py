@@ -33,7 +33,8 @@ from perfdb.db.tables import (
 )
 from perfdb.fields import FIELDS
 from perfdb.queries import Rows
-from perfdb.record import MOST, PROXY_OF, Origin, Outcome, Result, RunKind
+from perfdb.queries.runs import IS_BENCHMARK
+from perfdb.record import MOST, PROXY_OF, Origin, Outcome, Result
 
 KEY_LENGTH: Final = 6
 """The least number of characters by which a key is recognized."""
@@ -65,7 +66,7 @@ _COLUMNS: Final = (
 _COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
 
 
-_BENCHMARK: Final = or_(results.c.run_id.is_(None), runs.c.kind == RunKind.BENCHMARK.value)
+_BENCHMARK: Final = or_(results.c.run_id.is_(None), IS_BENCHMARK)
 """What may be in a table: a row of a page, or a run that was made for its timings."""
 WHOLE: Final = cases.c.options[PROXY_OF].as_string().is_(None)
 """Whether a result is of a whole case. A proxy's is of its run alone: it never is in a table of

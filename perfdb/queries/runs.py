@@ -28,7 +28,8 @@ PARTITIONS: Final[Mapping[str, ColumnElement[Any]]] = {
 }
 """The columns by which steps can be parted."""
 
-_BENCHMARK: Final = runs.c.kind == RunKind.BENCHMARK.value
+IS_BENCHMARK: Final = runs.c.kind == RunKind.BENCHMARK.value
+"""Whether a run was made for its timings."""
 
 
 def _that_count(*columns: ColumnElement[Any]) -> Rows:
@@ -83,13 +84,13 @@ def all_steps() -> Rows:
     """The steps of every benchmark that counts, with the columns to part them by, run by run."""
     columns = (runs.c.run_id, *PARTITIONS.values(), *(steps.c[name] for name in STEP_COLUMNS))
     recorded = _that_count(*columns).join(steps, steps.c.run_id == runs.c.id)
-    return recorded.where(_BENCHMARK).order_by(runs.c.id, steps.c.step)
+    return recorded.where(IS_BENCHMARK).order_by(runs.c.id, steps.c.step)
 
 
 def parts(by: Sequence[str]) -> Rows:
     """The distinct values of some of `PARTITIONS` that runs have, in order."""
     columns = [PARTITIONS[name] for name in by]
-    return _that_count(*columns).where(_BENCHMARK).distinct().order_by(*columns)
+    return _that_count(*columns).where(IS_BENCHMARK).distinct().order_by(*columns)
 
 
 def logs_at(which: ColumnElement[bool]) -> Select[int, str, str, str, int, str | None]:

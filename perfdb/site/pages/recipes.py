@@ -18,7 +18,7 @@ from perfdb.hardware import without_secrets
 from perfdb.jsonfile import read_json
 from perfdb.site import addresses, cells
 from perfdb.site.cells import HtmlCell, moment
-from perfdb.site.data import RunData, SiteData
+from perfdb.site.data import RunData, SiteData, SiteResult
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage
 from perfdb.site.pages import releases
 from perfdb.site.pages.parts import heads, href, link_cell, release_of
@@ -118,10 +118,11 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     files = {file.recipe.name: file for file in data.recipes}
     names = {id(spec): name for name, file in files.items() for spec in file.points}
     rows = grouped(data.coverage, lambda it: names.get(id(it.spec)))
+    measured = _measured(data)
     shown = []
     for name in sorted(filter(None, {*named, *files})):
         by_text = grouped(named.get(name, ()), lambda page: page.recipe_text)
-        own = tuple(_cells(it, data, name) for it in rows.get(name, ()))
+        own = tuple(_cells(it, data, measured, name) for it in rows.get(name, ()))
         one = ShownRecipe(name, texts=tuple(map(tuple, by_text.values())), rows=own)
         if file := files.get(name):
             one = replace(one, path=str(file.path), text=without_secrets(file.text))
@@ -198,8 +199,13 @@ def coverage_pages(data: SiteData) -> Iterator[SitePage]:
     names = {id(spec): file.recipe.name for file in data.recipes for spec in file.points}
     by_release = grouped(data.coverage, lambda it: release_of(it.row))
     order = dict.fromkeys(release.title for release in releases.of_results(data.current))
+    measured = _measured(data)
     of_releases = tuple(
-        (name, _counts(rows, data), tuple(_cells(it, data, names.get(id(it.spec))) for it in rows))
+        (
+            name,
+            _counts(rows, data),
+            tuple(_cells(it, data, measured, names.get(id(it.spec))) for it in rows),
+        )
         for name in order
         if (rows := by_release.get(name))
     )
@@ -241,18 +247,24 @@ def _coverage(
     return [intro, plain("By release", titles, lines), *sections]
 
 
-def _cells(it: RowCoverage, data: SiteData, name: str | None) -> Cells:
+def _measured(data: SiteData) -> Mapping[str, SiteResult]:
+    """The first measured result of each case, by its key."""
+    return {it.case_key: it for it in reversed(data.results) if it.is_measured}
+
+
+def _cells(
+    it: RowCoverage, data: SiteData, measured: Mapping[str, SiteResult], name: str | None
+) -> Cells:
     """A line on a published row, by `ROW`; `name` is that of its recipe."""
     row, key = it.row, it.spec.case.key if it.spec else ""
     fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
-    measured = [one for one in data.results if one.is_measured and one.case_key == key]
     verdict = units.text(it.verdict)
     return [
         HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
         row.system_title,
         link_cell(name, addresses.of_recipe(name)) if name else units.UNKNOWN,
         {True: "yes", False: "no", None: units.UNKNOWN}[data.buildable.get(key)],
-        href(verdict, addresses.table_row(measured[0])) if measured else verdict,
+        href(verdict, addresses.table_row(measured[key])) if key in measured else verdict,
         units.UNKNOWN if it.verdict is None else ("no", "yes")[it.is_reproduced],
         ", ".join(fixed) or units.UNKNOWN,
     ]
