@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from perfdb import metrics
 from perfdb.errors import Diagnostic, InputError
 from perfdb.record import Note, NoteCode
 
@@ -86,14 +87,10 @@ def between(first: int, final: int) -> Window:
 
 
 def skip_warmup(count: int) -> Window:
-    """All but the first so many steps that there are: a run that was resumed warms up again.
-
-    A log with a single line does not show what was before it: its number is the count of steps.
-    """
+    """All but the first so many steps that there are: a run that was resumed warms up again."""
 
     def holds(firsts: Ints, _lasts: Ints) -> Flags:
-        start = (int(firsts[0]) if len(firsts) > 1 else 1) + count
-        return np.asarray(firsts >= start)
+        return np.asarray(firsts >= metrics.first_counted_step(firsts[:2].tolist(), count))
 
     return Window(f"skip_warmup({count})", holds)
 

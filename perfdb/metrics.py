@@ -1,6 +1,6 @@
 """What each figure means, its unit, which way is better, and the formula that derives it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -170,3 +170,11 @@ def data_parallel(num_gpus: int, tensor: int, pipeline: int, context: int) -> in
 def gradient_accumulation(global_batch_size: int, batch_size: int, data_parallel_size: int) -> int:
     """GA = GBS ÷ (MBS × DP); AutoModel takes the local batch size in place of MBS."""
     return global_batch_size // (batch_size * data_parallel_size)
+
+
+def first_counted_step(steps: Sequence[int], warmup_steps: int) -> int:
+    """The number of the first step after the warm-up, of a run with steps of these numbers.
+
+    A log with a single line does not show what was before it: its number is the count of steps.
+    """
+    return (steps[0] if len(steps) > 1 else 1) + warmup_steps

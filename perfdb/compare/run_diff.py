@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from perfdb import aggregation, units
+from perfdb import metrics, units
 from perfdb.db import sources
 from perfdb.errors import Diagnostic, InputError
 from perfdb.fields import CONFIGURATION, WORKLOAD
@@ -136,12 +136,8 @@ def _known(facts: Facts) -> dict[str, object]:
 
 def _facts(asked: Facts, had: Facts, warmup_steps: int, steps: Sequence[TimedStep]) -> RunFacts:
     is_version = {name: name in VERSIONS or name.startswith("packages.") for name in had}
-    counted = aggregation.skip_warmup(warmup_steps).pick([step.step for step in steps])
-    times = [
-        step.step_time_s
-        for step, holds in zip(steps, counted, strict=True)
-        if holds and not step.skipped
-    ]
+    start = metrics.first_counted_step([step.step for step in steps], warmup_steps)
+    times = [step.step_time_s for step in steps if step.step >= start and not step.skipped]
     went = {
         "num_steps": len(steps) or None,
         "step_time_s": median(times) if times else None,
