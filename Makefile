@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= site,dashboard,mcore,postgres,parquet,duckdb,dev
+EXTRAS ?= site,dashboard,mcore,postgres,parquet,duckdb,mcp,dev
 COMMA := ,
 INSTALLED := $(VENV)/.installed
 AUTOMODEL_VENV ?= .venv-automodel

@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("perfdb.cli.catalog:models", "List the models and their shapes."),
     "db": ("perfdb.cli.db:db", "Upgrade and check the store's schema; copy the store."),
     "selftest": ("runner.cli:selftest", "Prove that this machine's runner computes correctly."),
+    "mcp": ("perfdb.cli.mcp:mcp", "Serve the store to agents, read-only."),
     "dashboard": ("dashboards.cli:dashboard", "Open the Streamlit dashboard."),
 }
 """Each command's module and function, loaded when it is asked for, and its line in the help."""

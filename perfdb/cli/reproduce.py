@@ -90,6 +90,13 @@ def reproduce(
     return code
 
 
+def belonging(word: str, db: str | None, recipes: Path) -> dict[str, Any]:
+    """What belongs to the number that a word means, as `perfdb reproduce --json` has it."""
+    with TemporaryDirectory() as temporary, reading_current(store_url(db)) as connection:
+        shown = _side(connection, word).shown
+        return _document(_original(connection, shown, recipes, Path(temporary)))
+
+
 def _side(connection: Connection, word: str) -> Side:
     """The results that a word means. Raises InputError where they are none or several."""
     found = _results(connection, word)

@@ -305,13 +305,13 @@ def document(comparison: Comparison) -> Fields:
         for side in comparison.only_a
     ]
     return {
-        "matched": [_matched(match) for match in comparison.matched],
+        "matched": [matched(match) for match in comparison.matched],
         "only_a": of_a,
         "only_b": [_unmatched(side) for side in comparison.only_b],
     }
 
 
-def _matched(match: Match) -> Fields:
+def matched(match: Match) -> Fields:
     """Identity, then figures. A field the two sides do not share is under `differences` alone."""
     judgement, metric = match.judgement, match.metric
     of_sides = {
