@@ -19,7 +19,7 @@ _READS: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Answer:
+class Selected:
     """The first rows of an answer; `more`: whether there are others."""
 
     columns: tuple[str, ...]
@@ -29,7 +29,7 @@ class Answer:
 
 def select(
     connection: Connection, statement: str, most_rows: int, timeout_s: int = TIMEOUT_S
-) -> Answer:
+) -> Selected:
     """The answer to one SELECT, of at most so many rows, within `timeout_s` seconds.
 
     Raises InputError for what is no single SELECT, is wrong, or takes longer.
@@ -44,7 +44,7 @@ def select(
         cause = str(error).partition("\n")[0]
         remedy = "give one SELECT on the tables of docs/reference/schema.md"
         raise InputError(Diagnostic("sql", cause, remedy=remedy)) from error
-    return Answer(tuple(columns), tuple(map(tuple, rows[:most_rows])), len(rows) > most_rows)
+    return Selected(tuple(columns), tuple(map(tuple, rows[:most_rows])), len(rows) > most_rows)
 
 
 def _of_sqlite(
