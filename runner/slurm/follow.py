@@ -34,7 +34,7 @@ from runner.run import (
     settle,
 )
 from runner.slurm.client import LaterError, Slurm, cancel, check, end_of, started_as, submit
-from runner.slurm.jobs import SUBMITTED_AFTER_S, JobIntent, JobState, ending, seen
+from runner.slurm.jobs import SUBMITTED_AFTER_S, JobIntent, JobState, ending, is_without, seen
 
 LOOK_EVERY_S = 1
 """How often the files of running jobs are looked at; Slurm is asked less often."""
@@ -227,8 +227,8 @@ class Follower:
         number = one.job.job_id if one.job else started_as(one.run)
         if number and number != one.intent.job_id:
             one.write(job_id=number)
-        is_without = one.job is None or (one.job.is_over and not one.run.job_end.is_file())
-        one.without_since = (one.without_since or now) if is_without else None
+        is_lacking = is_without(end_of(one.run), one.job)
+        one.without_since = (one.without_since or now) if is_lacking else None
 
     def _submit(self, one: Submitted, now: float, *, is_absent: bool) -> None:
         """Ask sbatch where no job can be there: it was never asked, or long ago and in vain."""

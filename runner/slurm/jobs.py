@@ -117,16 +117,24 @@ def seen(
     return found[0] if found else None
 
 
+def of_attempt(end: JobEnd | None, job: JobState | None) -> JobEnd | None:
+    """The end that a job has left, unless it is of an attempt before the one that Slurm knows."""
+    return None if end and job and job.restarts > end.restarts else end
+
+
+def is_without(end: JobEnd | None, job: JobState | None) -> bool:
+    """Whether Slurm does not know a job, or calls it over while its own end is missing."""
+    return job is None or (job.is_over and of_attempt(end, job) is None)
+
+
 def ending(
     intent: JobIntent, end: JobEnd | None, job: JobState | None, without_s: float
 ) -> tuple[int, Diagnosis | None] | None:
     """How a job ended: its exit code and, unless its logs say it, why. None: it goes on.
 
-    `without_s` is how long Slurm has answered without knowing the job, or has said that the job is
-    over while its own end is missing.
+    `without_s` is how long Slurm has answered, and the job has been `is_without`.
     """
-    if end and job and job.restarts > end.restarts:
-        end = None  # that was the attempt before
+    end = of_attempt(end, job)
     if end and end.num_nodes < intent.num_nodes:
         message = f"Slurm gave {end.num_nodes} nodes, {intent.num_nodes} were asked for"
         return end.exit_code, Diagnosis(Outcome.FAILED, message)

@@ -5,7 +5,16 @@ from datetime import UTC, datetime
 import pytest
 
 from perfdb.record import Outcome
-from runner.slurm.jobs import JobEnd, JobIntent, JobState, ending, of_sacct, of_squeue, seen
+from runner.slurm.jobs import (
+    JobEnd,
+    JobIntent,
+    JobState,
+    ending,
+    is_without,
+    of_sacct,
+    of_squeue,
+    seen,
+)
 
 NAME = "perfdb-b06ff488-30d6-40e4-8f06-70830d4473b1"
 INTENT = JobIntent(name=NAME, case_name="dp2", num_nodes=2, limit_s=3600, job_id=7,
@@ -103,6 +112,25 @@ def test_how_a_job_ended(
     found = ending(INTENT, own, slurm_says, without_s)
     told = (found[0], found[1] and found[1].outcome) if found else "goes on"
     assert expected == told
+
+
+@pytest.mark.parametrize(
+    ("own", "slurm_says", "expected"),
+    [
+        (None, None, True),
+        (end(0), None, True),
+        (None, job("RUNNING"), False),
+        (None, job("FAILED"), True),
+        (end(1), job("FAILED"), False),
+        # the end of an attempt before never becomes that of the one which has failed
+        (end(143), job("FAILED", restarts=1), True),
+        (end(1, restarts=1), job("FAILED", restarts=1), False),
+    ],
+)
+def test_a_job_that_is_over_is_not_awaited_for_ever(
+    own: JobEnd | None, slurm_says: JobState | None, expected: bool
+) -> None:
+    assert expected is is_without(own, slurm_says)
 
 
 def test_the_reason_says_what_happened() -> None:
