@@ -18,8 +18,9 @@ from pathlib import Path
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 PACKAGES = "munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins"
 STARTED_S = 30
+PYXIS = Path(__file__).with_name("pyxis_options.c")
+"""Pyxis is not to be had here: a plugin takes its options, so that srun parses them."""
 
-# pyxis is not to be had here: a plugin may take its options (`plugstack.conf`), srun parses them.
 CONF = """\
 ClusterName=perfdb
 SlurmctldHost={host}(127.0.0.1)
@@ -64,6 +65,13 @@ def why_not() -> str | None:
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
         return f"no {', '.join(missing)} here: apt-get install {PACKAGES}"
     return None if os.geteuid() == 0 else "the daemons of the test Slurm are started as root"
+
+
+def without_pyxis() -> str | None:
+    """Why the options of pyxis cannot be tried here; None if they can."""
+    if shutil.which("gcc") is None or not Path("/usr/include/slurm/spank.h").is_file():
+        return "no gcc, or no headers of Slurm here: apt-get install gcc libc6-dev libslurm-dev"
+    return None
 
 
 @dataclass(frozen=True)
@@ -172,6 +180,10 @@ def _configure(folder: Path, min_job_age_s: int) -> None:
     gpus = f"Name=gpu Type=h100 File={folder}/dev/nvidia[0-7]\n"
     (folder / "gres.conf").write_text(f"NodeName=n1 {gpus}NodeName=n2 {gpus}")
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    if without_pyxis() is None:
+        made = folder / "pyxis_options.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, PYXIS], check=True)
+        (folder / "plugstack.conf").write_text(f"required {made}\n")
 
 
 if __name__ == "__main__":
