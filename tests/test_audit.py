@@ -51,7 +51,10 @@ def result(**changed: Any) -> Result:
         "global_batch_size": 128,
     }  # fmt: skip
     changed.pop(ELSEWHERE, None)
-    notes = tuple(Note.of(NoteCode.REPORTED, text=text) for text in changed.get("notes", ()))
+    notes = tuple(
+        Note.of(NoteCode.REPORTED, text=it) if isinstance(it, str) else of_json(it)
+        for it in changed.get("notes", ())
+    )
     typed: dict[str, Any] = {"origin": Origin(changed.get("origin", "published")), "notes": notes}
     typed["printed"] = printed(changed.get("raw", {}))
     return Result(**(fields | changed | typed))

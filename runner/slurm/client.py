@@ -19,8 +19,9 @@ TIMEOUT_S = 120
 ACCOUNTED_EVERY_S = 60
 SQUEUE = ("squeue", "--me", "--states=all", "--noheader",
           f"--Format={','.join(f'{name}:|' for name in FIELDS)}")  # fmt: skip
-SACCT = ("sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-30days",
-         f"--format={','.join(ACCOUNTED)}")  # fmt: skip
+SACCT = ("sacct", "--allocations", "--duplicates", "--noheader", "--parsable2",
+         "--starttime=now-30days", f"--format={','.join(ACCOUNTED)}")  # fmt: skip
+"""With `--duplicates`, as a number that was given again would hide the job that had it before."""
 _LATER = re.compile(
     r"Unable to contact|timed out|communicat|temporarily|SubmitJobLimit|MaxSubmit|try again", re.I
 )
