@@ -18,6 +18,7 @@ from perfdb.audit import across_releases, check, documents, interval, report
 from perfdb.audit.check import RULES, audit
 from perfdb.audit.rules import ReleaseRows
 from perfdb.db.session import reading
+from perfdb.db.tables import of_json
 from perfdb.ingest import Options, ingest
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Note, NoteCode, Origin, Result, Severity
