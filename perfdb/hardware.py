@@ -9,6 +9,11 @@ from dataclasses import dataclass
 
 from perfdb import catalog
 
+NODE_QUERY = (
+    "--query-gpu=name,driver_version,memory.total,uuid,clocks.max.sm,power.limit",
+    "--format=csv,noheader,nounits",
+)
+"""QUERY, and what else may set one node apart from another."""
 QUERY = ("--query-gpu=name,driver_version,memory.total,uuid", "--format=csv,noheader,nounits")
 TIMEOUT_S = 30
 

@@ -93,7 +93,8 @@ def of_run(
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
     why = withheld or _no_benchmark(record)
-    result = _unmeasured(of, hashed, outcome, why)
+    notes = validity.unlike_nodes(record.environment.nodes)
+    result = _unmeasured(of, hashed, outcome, why, notes)
     if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)

@@ -49,6 +49,7 @@ _TEMPLATES: Final[Mapping[NoteCode, str]] = {
         "step {step} is of {tokens} tokens, not {global_batch_size} × {sequence_length}"
     ),
     NoteCode.NO_BENCHMARK: "it is a {kind} run, whose timings are no benchmark's",
+    NoteCode.UNLIKE_NODES: "the nodes of the run differ: {differences}",
     NoteCode.UNPLANNED_STEP: "there is a step {step}, and {planned} were planned",
 }
 

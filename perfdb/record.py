@@ -70,6 +70,7 @@ class NoteCode(StrEnum):
     OTHER_TOKENS = "other_tokens"
     UNPLANNED_STEP = "unplanned_step"
     NO_BENCHMARK = "no_benchmark"
+    UNLIKE_NODES = "unlike_nodes"
 
 
 @dataclass(frozen=True)

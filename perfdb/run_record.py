@@ -76,8 +76,41 @@ class WorkerConfiguration(BaseModel):
         return self.model_extra or {}
 
 
+class NodeGroup(Frozen):
+    """Nodes of a run that are alike in all that is known of them.
+
+    `gpu_clock_mhz` is the highest clock of the SMs, `nics` the name, rate and state of each network
+    adapter. `cuda` and `nccl` are what the environment of a node's processes states, as that of
+    NVIDIA's images does.
+    """
+
+    hostnames: tuple[str, ...]
+    num_nodes: PositiveInt
+    os: str | None = None
+    cpu: str | None = None
+    cpu_count: int | None = None
+    memory_gib: int | None = None
+    gpu: str | None = None
+    gpu_count: int = 0
+    gpu_memory_bytes: int | None = None
+    gpu_clock_mhz: int | None = None
+    gpu_power_limit_w: int | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    nccl: str | None = None
+    nics: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """All that nodes may have in common."""
+        return self.model_dump(exclude={"hostnames", "num_nodes"})
+
+
 class Environment(Frozen):
-    """The machine and software a run had, with secrets left out."""
+    """The machine and software a run had, with secrets left out.
+
+    Of several nodes it is the first; `nodes` has all, where a launcher asked them.
+    """
 
     hostname: str
     os: str
@@ -95,7 +128,9 @@ class Environment(Frozen):
     git_commit: str | None = None
     git_dirty: bool | None = None
     container: str | None = None
+    container_digest: str | None = None
     variables: Mapping[str, str] = Field(default_factory=dict)
+    nodes: tuple[NodeGroup, ...] = ()
 
 
 class RecipeRef(Frozen):

@@ -124,9 +124,14 @@ class RunDir:
         return self.path / "job_id.txt"
 
     @property
+    def job_facts(self) -> Path:
+        """What Slurm says of the job to its script, and which image it had."""
+        return self.path / "job.txt"
+
+    @property
     def node_facts(self) -> Path:
-        """What the first node is, as its own programs say."""
-        return self.path / "node.txt"
+        """A folder with a file of each node, by its number: what it is, as its programs say."""
+        return self.path / "nodes"
 
     def logs(self) -> list[Path]:
         """The raw logs that exist, console first, then the ranks in order."""

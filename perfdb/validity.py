@@ -4,6 +4,7 @@ Used by the runner before it counts a run as done, and by ingest. All functions 
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -11,7 +12,7 @@ from perfdb import catalog
 from perfdb.aggregation import LONGEST_STEP_S, SHORTEST_STEP_S
 from perfdb.errors import Diagnostic
 from perfdb.record import Case, Note, NoteCode, Outcome
-from perfdb.run_record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
+from perfdb.run_record import NodeGroup, RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
 from perfdb.rundir import StepsRead, Worker
 
 _PLANNED: Final = ("warmup_steps", "measured_steps", "seed")
@@ -32,6 +33,29 @@ def judged(
         return Outcome.FAILED, conflict
     gap = _gap(record, steps)
     return (Outcome.INCOMPLETE, gap) if gap else (Outcome.FINISHED, None)
+
+
+def unlike_nodes(nodes: Sequence[NodeGroup]) -> tuple[Note, ...]:
+    """In what the nodes of a run differ from one another, with the number of nodes of each value.
+
+    None are returned where all are alike.
+    """
+    differing = []
+    for name in nodes[0].facts if nodes else ():
+        counts: Counter[str] = Counter()
+        for group in nodes:
+            counts[_shown(group.facts[name])] += group.num_nodes
+        if len(counts) > 1:
+            values = ", ".join(f"{value} ({count})" for value, count in counts.most_common())
+            differing.append(f"{name} {values}")
+    if not differing:
+        return ()
+    return (Note(NoteCode.UNLIKE_NODES, {"differences": "; ".join(differing)}),)
+
+
+def _shown(fact: object) -> str:
+    text = " + ".join(map(str, fact)) if isinstance(fact, tuple) else str(fact)
+    return "unknown" if fact is None else text or "none"
 
 
 def run_ended(outcome: Outcome) -> Note:

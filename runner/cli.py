@@ -52,6 +52,8 @@ def _steps(_context: object, _option: object, value: str) -> tuple[str, str]:
               help="A setting of [slurm] for this time; may be repeated.")  # fmt: skip
 @click.option("--max-jobs", metavar="N", default=500, show_default=True,
               type=click.IntRange(min=1), help="Slurm jobs at once.")  # fmt: skip
+@click.option("--preflight", is_flag=True,
+              help="First measure every node that jobs may get; a sick one stops all.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the plan and the commands; run nothing.")
 @only_cases_option
 @set_option
@@ -94,6 +96,8 @@ def run(context: click.Context, /, **_options: object) -> int:
     if is_profile and is_checkpoint:
         raise click.UsageError("--profile and --checkpoint are two runs")
     kind = ("kind=profile", ranks, *steps) if is_profile else ("kind=checkpoint",)
+    if asked["preflight"] and asked["launcher"] != "slurm":
+        raise click.UsageError("--preflight is for --launcher slurm")
     asked["given"] += kind if is_profile or is_checkpoint else ()
     return run_session(Request(**asked), tools)
 

@@ -12,6 +12,8 @@ from perfdb.run_record import StepRecord
 from perfdb.text import OUT_OF_MEMORY
 
 ERROR_LINE = re.compile(r"^(?:\[rank\d+\]: ?)?((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b.*)")
+SLURM_LINE = re.compile(r"^(?:srun|slurmstepd): (?:error: |.*\boption\b).*")
+"""What Slurm prints where a step does not start, or ends: of a program's own error it says less."""
 KILLED = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid")
 """What torchrun prints of the rank that was the first to fail, if a signal ended it."""
 
@@ -42,13 +44,15 @@ def diagnose(
 
 
 def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
-    found = ended = None
+    found = ended = by_slurm = None
     for line in log_lines:
         if OUT_OF_MEMORY.search(line):
             return Diagnosis(Outcome.OUT_OF_MEMORY, line.strip())
         match = ERROR_LINE.match(line)
         if match and found is None and "ChildFailedError" not in line:
             found = match[1].strip()
+        if by_slurm is None and SLURM_LINE.match(line):
+            by_slurm = line.strip()
         if match := KILLED.search(line):
             ended = int(match[1]), match[2]
     # An abort follows a more useful error. Any other signal comes from outside, and the errors in
@@ -59,4 +63,5 @@ def _failed(exit_code: int, log_lines: Iterable[str]) -> Diagnosis:
         with suppress(ValueError):  # a number that has no name
             found += f" ({signal.Signals(number).name})"
         found += "; was the host out of memory?" if number == signal.SIGKILL else ""
-    return Diagnosis(Outcome.FAILED, found or f"the command ended with exit code {exit_code}")
+    found = found or by_slurm or f"the command ended with exit code {exit_code}"
+    return Diagnosis(Outcome.FAILED, found)

@@ -5,13 +5,14 @@ import platform
 import re
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+from perfdb.groups import grouped
 from perfdb.hardware import Machine, from_nvidia_smi, is_secret, readable, without_secrets
-from perfdb.run_record import Environment
+from perfdb.run_record import Environment, NodeGroup
 from perfdb.rundir import RunDir
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "nemo-automodel", "transformers",
@@ -63,23 +64,79 @@ def before_nodes(known: Environment, *, in_image: bool) -> Environment:
 
 
 def of_nodes(known: Environment, run: RunDir) -> Environment:
-    """What the first node of a run's job says of itself is added."""
-    if not run.node_facts.is_file():
-        return known
-    lines = run.node_facts.read_text(errors="replace").splitlines()
-    host, system, cpus, memory, cpu, *gpus = (*lines, *[""] * (5 - len(lines)))
+    """What the nodes of a run's job say of themselves, and Slurm of the job, is added."""
+    job = run.job_facts.read_text(errors="replace") if run.job_facts.is_file() else ""
+    said = dict(line.split("=", 1) for line in job.splitlines() if "=" in line)
     found: dict[str, object] = {
-        "hostname": host,
-        "os": system,
-        "cpu_count": int(cpus) if cpus.isdecimal() else None,
-        "memory_bytes": int(memory) if memory.isdecimal() else None,
-        "cpu": cpu or None,
+        "variables": {**known.variables, **relevant(said)},
+        "container_digest": said.get("container_digest", known.container_digest),
     }
-    if gpus:
-        machine = from_nvidia_smi("\n".join(gpus))
-        names = ("gpu", "gpu_count", "gpu_memory_bytes", "driver")
-        found |= {name: getattr(machine, name) for name in names}
-    return known.model_copy(update=found)
+    files = sorted(run.node_facts.glob("[0-9]*.txt"), key=lambda file: int(file.stem))
+    printed = [file.read_text(errors="replace") for file in files]
+    nodes = [of_node(one) for one in printed]
+    if nodes:
+        first = nodes[0]
+        names = ("os", "cpu", "cpu_count", "gpu", "gpu_count", "gpu_memory_bytes", "driver")
+        found |= {name: getattr(first, name) for name in names if getattr(first, name)}
+        memory = re.search(r"^memory_kib (\d+)$", printed[0], flags=re.MULTILINE)
+        found |= {"hostname": first.hostnames[0], "memory_bytes": memory and int(memory[1]) * 1024}
+    return known.model_copy(update={**found, "nodes": alike(nodes)})
+
+
+def of_node(printed: str) -> NodeGroup:
+    """What a node says of itself, in lines of a word and a value; no value: it is not known."""
+    said: dict[str, list[str]] = {}
+    for line in printed.splitlines():
+        name, _, value = line.partition(" ")
+        if value.strip():
+            said.setdefault(name, []).append(" ".join(value.split()))
+    one = {name: values[0] for name, values in said.items()}
+    gpus = [[cell.strip() for cell in line.split(",")] for line in said.get("gpu", ())]
+    machine = from_nvidia_smi("\n".join(said.get("gpu", ())))
+    memory_kib = _number(one.get("memory_kib"))
+    return NodeGroup(
+        hostnames=(one.get("hostname", ""),),
+        num_nodes=1,
+        os=one.get("os"),
+        cpu=one.get("cpu"),
+        cpu_count=_number(one.get("cpu_count")),
+        memory_gib=memory_kib and round(memory_kib / 2**20),
+        gpu=" + ".join(sorted({cells[0] for cells in gpus})) or None,
+        gpu_count=len(gpus),
+        gpu_memory_bytes=machine.gpu_memory_bytes,
+        gpu_clock_mhz=_least(gpus, 4),
+        gpu_power_limit_w=_least(gpus, 5),
+        driver=machine.driver,
+        cuda=one.get("cuda"),
+        nccl=one.get("nccl"),
+        nics=tuple(said.get("nic", ())),
+    )
+
+
+def _least(lines: Iterable[Sequence[str]], column: int) -> int | None:
+    """The least number of a column; None where a line has none."""
+    return (
+        min((_number(cells[column]) or 0 for cells in lines if column < len(cells)), default=0)
+        or None
+    )
+
+
+def _number(text: str | None) -> int | None:
+    """A whole number, also of '700.00'; None where there is none, as in '[N/A]'."""
+    found = re.match(r"\d+", text or "")
+    return int(found[0]) if found else None
+
+
+def alike(nodes: Iterable[NodeGroup]) -> tuple[NodeGroup, ...]:
+    """Nodes put together where all that is known of them is the same."""
+    groups = grouped(nodes, lambda node: repr(node.facts)).values()
+    return tuple(
+        some[0].model_copy(update={
+            "hostnames": tuple(host for node in some for host in node.hostnames),
+            "num_nodes": len(some),
+        })
+        for some in groups
+    )  # fmt: skip
 
 
 def relevant(variables: Mapping[str, str]) -> dict[str, str]:

@@ -32,6 +32,7 @@ from runner.plan import AT_WORK, FINISHED, ExecutionTarget, PlanAction, Planned,
 from runner.progress import watching
 from runner.run import STOPPED, execute
 from runner.slurm.follow import Follower, follow_all, intent_of
+from runner.slurm.preflight import check_nodes
 
 NAMES_SHOWN = 3
 
@@ -64,6 +65,7 @@ class Request:
     cluster: Path | None = None
     slurm: tuple[str, ...] = ()
     max_jobs: int = 500
+    preflight: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ def _target(request: Request, tools: Tools) -> ExecutionTarget:
         machine=hardware.Machine(cluster.system, None, 0, None, "") if cluster else tools.machine,
         cluster=cluster,
         max_jobs=request.max_jobs,
+        preflight=request.preflight,
         launcher=tools.launchers[request.launcher],
         backends=tools.backends,
         cores=len(devices.cores()),
@@ -218,6 +221,9 @@ def follow(
         number = sum(row.run_dir is not None and row.status != PlanAction.DONE for row in rows)
         _show_end(console, rows[-1], f"[{number}/{len(wanted)}]")
 
+    new = [one for one in wanted if not before.submitted.get(one.measurement)]
+    if target.preflight and new:
+        check_nodes(console, new, target)
     follow_all(Follower(target, ended, console), wanted, before)
 
 

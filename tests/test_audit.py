@@ -18,6 +18,7 @@ from perfdb.audit import across_releases, check, documents, interval, report
 from perfdb.audit.check import RULES, audit
 from perfdb.audit.rules import ReleaseRows
 from perfdb.db.session import reading
+from perfdb.db.tables import of_json
 from perfdb.ingest import Options, ingest
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Note, NoteCode, Origin, Result, Severity
@@ -51,7 +52,10 @@ def result(**changed: Any) -> Result:
         "global_batch_size": 128,
     }  # fmt: skip
     changed.pop(ELSEWHERE, None)
-    notes = tuple(Note.of(NoteCode.REPORTED, text=text) for text in changed.get("notes", ()))
+    notes = tuple(
+        Note.of(NoteCode.REPORTED, text=it) if isinstance(it, str) else of_json(it)
+        for it in changed.get("notes", ())
+    )
     typed: dict[str, Any] = {"origin": Origin(changed.get("origin", "published")), "notes": notes}
     typed["printed"] = printed(changed.get("raw", {}))
     return Result(**(fields | changed | typed))

@@ -15,7 +15,7 @@ from perfdb.groups import grouped
 from perfdb.queries import results
 from perfdb.record import Finding, Result, Severity
 
-AUDIT_VERSION: Final = 15
+AUDIT_VERSION: Final = 16
 """Raised when a rule changes, or what a rule reads: every release is then audited again."""
 
 LAYOUT_RULES: Final = (
@@ -47,6 +47,7 @@ RULES: Final[Mapping[str, Rule]] = {
         rules_peers.scaling,
         rules_throughput.step_spread,
         rules_throughput.few_steps,
+        rules_throughput.unlike_nodes,
         rules_throughput.emitted,
         rules_throughput.low_precision_throughput,
         rules_flops.unknown_model,

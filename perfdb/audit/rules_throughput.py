@@ -12,7 +12,7 @@ from perfdb.audit.interval import NUMBER, Interval, exactly, figure, number, ung
 from perfdb.audit.rules import ReleaseRows, identity, release_rule, row_rule
 from perfdb.catalog import titles
 from perfdb.messages import note_text
-from perfdb.record import Finding, Result, Severity
+from perfdb.record import Finding, NoteCode, Result, Severity
 from perfdb.units import SECONDS_PER_DAY, counted, percent, significant, told_apart
 
 MOST_SPREAD = 0.10
@@ -157,6 +157,22 @@ def step_spread(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
         f"({deviation:.4g} s of {mean:.4g} s): {causes}",
         suggestion="run it again with more warm-up steps",
     )
+
+
+@row_rule("the nodes of a measured run are alike in GPUs, clocks, software and network")
+def unlike_nodes(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
+    """A measured row over nodes that differ: the slowest sets the pace of all."""
+    for note in row.notes:
+        if note.code is NoteCode.UNLIKE_NODES:
+            yield Finding(
+                **identity("unlike_nodes", row),
+                severity=Severity.WARNING,
+                fields=("step_time_s",),
+                expected="nodes that are alike",
+                found=str(note.params["differences"]),
+                message=f"{note_text(note)}; the slowest sets the pace of all",
+                suggestion="leave the odd nodes out (exclude), and run it again",
+            )
 
 
 @row_rule("a measured run has 40 steps or more after its warm-up")

@@ -10,7 +10,7 @@ from typing import Final
 
 from perfdb.compare.coverage import Corrections, closest_case
 from perfdb.compare.match import metric_for
-from perfdb.compare.run_diff import Differences, RunFacts, differences
+from perfdb.compare.run_diff import Differences, RunFacts, differences, digest
 from perfdb.compare.sides import Side
 from perfdb.compare.verdict import Verdict, judge_again
 from perfdb.metrics import METRICS
@@ -142,7 +142,7 @@ class Provenance:
             "corrections": made and {name: list(pair) for name, pair in made.corrections.items()},
             # a page prints the name of a release, of which the recipe has the image
             "container": (made and not record and made.spec.container) or it.container,
-            "container_digest": record and record.release.container_digest,
+            "container_digest": record and digest(record),
             "versions": facts and facts.versions,
             "environment": facts and facts.environment,
             "source": {"path": it.source, "line": it.source_line, "sha256": it.source_sha256,

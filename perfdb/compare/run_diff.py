@@ -101,13 +101,18 @@ def of_log(
 
 def of_record(record: RunRecord, steps: Sequence[TimedStep]) -> RunFacts:
     """The facts of a run by its record and its steps."""
-    environment = record.environment.model_dump(exclude={"packages", "variables"})
+    environment = record.environment.model_dump(exclude={"packages", "variables", "nodes"})
     environment |= {f"packages.{name}": it for name, it in record.environment.packages.items()}
     environment |= {f"variables.{name}": it for name, it in record.environment.variables.items()}
     environment["release"] = record.release.version
-    environment["container_digest"] = record.release.container_digest
+    environment["container_digest"] = digest(record)
     environment["perfdb_version"] = record.perfdb_version
     return _facts(_asked(record), environment, record.warmup_steps, steps)
+
+
+def digest(record: RunRecord) -> str | None:
+    """What tells the image of a run from others."""
+    return record.release.container_digest or record.environment.container_digest
 
 
 def of_spec(spec: RunSpec, result: Result) -> RunFacts:

@@ -132,6 +132,9 @@ class SlurmSettings(Frozen):
     gpus_per_numa_node: PositiveInt | None = Field(
         None, description="Bind each rank to its NUMA node with numactl: GPUs of one."
     )
+    preflight_fraction: float = Field(
+        0.8, gt=0, lt=1, description="Of the median of the nodes: less makes a node a sick one."
+    )
     poll_s: float = Field(10, gt=0, le=600, description="Seconds between two calls of squeue.")
 
     @model_validator(mode="after")

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from perfdb.hardware import without_secrets
 from perfdb.record import Scalar
@@ -50,14 +50,16 @@ def of_file(name: str, content: bytes, *, hostnames: bool) -> bytes:
     if name != RECORD or hostnames:
         return kept
     record = json.loads(kept)
-    redact = redactor(str(record["run_id"]), record["environment"].get("hostname"))
+    redact = redactor(str(record["run_id"]), record["environment"])
     known = {**redacted_fields(record, redact), "run_id": record["run_id"]}
     return json.dumps(known, indent=1, ensure_ascii=False).encode()
 
 
-def redactor(run_id: str, host: object) -> Redactor:
-    """A function that leaves folders and the name of the host out of texts of a run."""
-    name = _host(str(host)) if host else None
+def redactor(run_id: str, environment: Mapping[str, Any]) -> Redactor:  # as JSON has it
+    """A function that leaves folders and the names of its hosts out of texts of a run."""
+    names = [environment.get("hostname")]
+    names += [host for group in environment.get("nodes", ()) for host in group["hostnames"]]
+    name = _hosts(tuple(sorted({str(host) for host in names if host})))
 
     def redact(text: str) -> str:
         short = _PATH.sub(lambda path: _within(path[0], run_id), without_secrets(text))
@@ -99,11 +101,12 @@ def redacted_options(options: Mapping[str, Scalar], redact: Redactor) -> dict[st
     return {name: redact(one) if isinstance(one, str) else one for name, one in kept.items()}
 
 
-def _host(name: str) -> re.Pattern[str]:
-    """Finds a host by its whole name and by the first part of it, which may also name a file."""
-    first, _, domain = name.partition(".")
-    whole = f"{re.escape(name)}|" if domain else ""
-    return re.compile(rf"(?<![\w.-])(?:{whole}{re.escape(first)}(?!\.\w))(?![\w-])")
+def _hosts(names: Sequence[str]) -> re.Pattern[str] | None:
+    """Finds hosts by their whole names and by the first parts, which may also name a file."""
+    wholes = [f"{re.escape(name)}|" for name in names if "." in name]
+    firsts = "|".join(sorted({re.escape(name.partition(".")[0]) for name in names}))
+    found = rf"(?<![\w.-])(?:{''.join(wholes)}(?:{firsts})(?!\.\w))(?![\w-])"
+    return re.compile(found) if names else None
 
 
 def _within(path: str, run_id: str) -> str:

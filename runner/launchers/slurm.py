@@ -8,7 +8,7 @@ from pathlib import Path
 import perfdb
 from perfdb import catalog
 from perfdb.errors import Diagnostic, InputError
-from perfdb.hardware import QUERY
+from perfdb.hardware import NODE_QUERY
 from perfdb.recipe import RunSpec
 from perfdb.recipe.slurm import SlurmSettings
 from perfdb.rundir import RunDir
@@ -82,6 +82,7 @@ def script(
     image = point.container or settings.container_image
     per_node = min(point.case.num_gpus, settings.gpus_per_node or point.case.num_gpus)
     exports = exported(command, settings)
+    source = _source(image, settings) if image else ""
     asks = settings.request_gpus and catalog.has_gpus(point.case.system)
     try:
         import jinja2  # noqa: PLC0415  only who submits jobs needs it
@@ -97,23 +98,28 @@ def script(
         run=run, settings=settings, program=command.program, per_node=per_node, exports=exports,
         job=intent.name, num_nodes=intent.num_nodes, minutes=-(-intent.limit_s // 60),
         comment=intent.case_name.replace('"', "'"), version=perfdb.__version__,
-        gpus=per_node if asks else None, gpu_query=" ".join(QUERY),
+        gpus=per_node if asks else None, gpu_query=" ".join(NODE_QUERY),
         python=settings.python or ("python3" if image else command.python),
         container=_container(image, settings, run, exports) if image else (),
+        squash_file=source if source.startswith((".", "/")) else "",
     )  # fmt: skip
+
+
+def _source(image: str, settings: SlurmSettings) -> str:
+    """Where pyxis finds an image: in a file, or in a registry, whose name it wants before a #."""
+    registry, slash, rest = image.partition("/")
+    is_remote = slash and "." in registry and not image.startswith((".", "/"))
+    return settings.images.get(image) or (f"{registry}#{rest}" if is_remote else image)
 
 
 def _container(
     image: str, settings: SlurmSettings, run: RunDir, exports: dict[str, str]
 ) -> tuple[str, ...]:
     """Pyxis's options of srun: the run's folder and the runner are always in the container."""
-    registry, slash, rest = image.partition("/")
-    is_remote = slash and "." in registry and not image.startswith((".", "/"))
-    source = settings.images.get(image) or (f"{registry}#{rest}" if is_remote else image)
     own = {str(run.path.absolute().parent), *imports()["PYTHONPATH"].split(os.pathsep)[:1]}
     mounts = (*settings.container_mounts, *(f"{path}:{path}" for path in sorted(own)))
     workdir = settings.container_workdir or str(run.path.absolute())
     return (
-        f"--container-image={source}", f"--container-mounts={','.join(mounts)}",
+        f"--container-image={_source(image, settings)}", f"--container-mounts={','.join(mounts)}",
         f"--container-workdir={workdir}", f"--container-env={','.join(exports)}",
     )  # fmt: skip

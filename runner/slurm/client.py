@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from perfdb.errors import Diagnostic, InputError, RunDirError, RunError
 from perfdb.jsonfile import read_json
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.rundir import RunDir
 from runner.processes import tethered
 from runner.slurm.jobs import ACCOUNTED, FIELDS, JobEnd, JobState, of_sacct, of_squeue
@@ -19,8 +20,10 @@ TIMEOUT_S = 120
 ACCOUNTED_EVERY_S = 60
 SQUEUE = ("squeue", "--me", "--states=all", "--noheader",
           f"--Format={','.join(f'{name}:|' for name in FIELDS)}")  # fmt: skip
-SACCT = ("sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-30days",
-         f"--format={','.join(ACCOUNTED)}")  # fmt: skip
+SACCT = ("sacct", "--allocations", "--duplicates", "--noheader", "--parsable2",
+         "--starttime=now-30days", f"--format={','.join(ACCOUNTED)}")  # fmt: skip
+"""With `--duplicates`, as a number that was given again would hide the job that had it before."""
+USABLE = ("idle", "mixed", "allocated", "completing", "reserved")
 _LATER = re.compile(
     r"Unable to contact|timed out|communicat|temporarily|SubmitJobLimit|MaxSubmit|try again", re.I
 )
@@ -73,6 +76,33 @@ def cancel(numbers: Iterable[int]) -> None:
     """Cancel jobs. Raises RunError."""
     if given := [str(number) for number in numbers]:
         _ask(("scancel", "--quiet", *given))
+
+
+def nodes_of(settings: SlurmSettings) -> tuple[str, ...]:
+    """The nodes that jobs of these settings may get, but for those that are down.
+
+    Raises RunError, LaterError, InputError where there is none.
+    """
+    nodelist = settings.nodelist
+    if settings.reservation and not nodelist:
+        shown = _ask(("scontrol", "--oneliner", "show", "reservation", settings.reservation))
+        nodelist = dict(word.partition("=")[::2] for word in shown.split()).get("Nodes")
+    printed = _ask(("sinfo", "--noheader", "--Node", f"--states={','.join(USABLE)}",
+                    "--format=%N %P", *((f"--nodes={nodelist}",) if nodelist else ())))  # fmt: skip
+    listed = [line.split() for line in printed.splitlines()]
+    left_out = _ask(("scontrol", "show", "hostnames", settings.exclude)) if settings.exclude else ""
+    partitions = settings.partition.split(",") if settings.partition else ()
+    found = dict.fromkeys(
+        name for name, partition in listed
+        if name not in left_out.split()
+        and (partition.rstrip("*") in partitions or (not partitions and partition.endswith("*")))
+    )  # fmt: skip
+    if not found:
+        remedy = "look at sinfo, and at partition, nodelist and exclude"
+        raise InputError(
+            Diagnostic("--preflight", "no node is up that jobs may get", remedy=remedy)
+        )
+    return tuple(found)
 
 
 def end_of(run: RunDir) -> JobEnd | None:

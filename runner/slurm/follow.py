@@ -295,7 +295,8 @@ def _settle_attempts(run: RunDir, record: RunRecord) -> None:
         attempt = RunDir(folder)
         if not attempt.is_run():
             reason = f"attempt {number} was cut off, and Slurm started the job again"
-            named = record.model_copy(update={"run_id": folder.name})
+            had = environment.of_nodes(record.environment, attempt)
+            named = record.model_copy(update={"run_id": folder.name, "environment": had})
             settle(named, attempt, -1, Diagnosis(Outcome.INTERRUPTED, reason))
 
 

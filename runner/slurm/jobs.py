@@ -86,13 +86,17 @@ def of_squeue(printed: str) -> dict[str, list[JobState]]:
 
 
 def of_sacct(printed: str) -> dict[str, list[JobState]]:
-    """Jobs by their names, in the lines of sacct; `CANCELLED by 1000` is a state of it."""
+    """Jobs by their names, in the lines of sacct; `CANCELLED by 1000` is a state of it.
+
+    Of several attempts of a job it is the last, which sacct prints last.
+    """
     cells = (line.split("|") for line in printed.splitlines())
-    return _named(
+    attempts = (
         JobState(int(cell[0]), 0, int(cell[1]), cell[2], cell[3].partition(" ")[0], cell[4])
         for cell in cells
         if len(cell) >= len(ACCOUNTED) and cell[0].isdecimal() and cell[1].isdecimal()
     )
+    return _named({(job.name, job.job_id): job for job in attempts}.values())
 
 
 def _named(jobs: Iterable[JobState]) -> dict[str, list[JobState]]:

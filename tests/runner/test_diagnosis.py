@@ -55,6 +55,23 @@ def test_out_of_memory_comes_before_other_failures(line: str) -> None:
     assert (Outcome.OUT_OF_MEMORY, line) == _outcome(1, WHOLE, log)
 
 
+@pytest.mark.parametrize(
+    ("log", "error"),
+    [
+        ("srun: unrecognized option '--container-imagine=x'\nTry \"srun --help\" for more\n",
+         "srun: unrecognized option '--container-imagine=x'"),
+        ("slurmstepd: error: pyxis: couldn't start container\nsrun: error: n1: task 0: Exited\n",
+         "slurmstepd: error: pyxis: couldn't start container"),
+        (TRACEBACK.format(error="ValueError: bad") + "srun: error: n1: task 0: Exited\n",
+         "ValueError: bad"),
+        ("srun: Job step creation temporarily disabled, retrying\n",
+         "the command ended with exit code 1"),
+    ],
+)  # fmt: skip
+def test_slurm_says_why_where_the_program_does_not(log: str, error: str) -> None:
+    assert (Outcome.FAILED, error) == _outcome(1, [], log)
+
+
 PEER = TRACEBACK.format(error="[rank1]: RuntimeError: Connection closed by peer")
 ABORTED = KILLED.replace("-9", "-6")
 

@@ -30,7 +30,12 @@ SQUEUE = f"""\
 slurm_load_jobs error: Unable to contact slurm controller
 """
 # sacct of 22.05.8 with slurmdbd.
-SACCT = f"7|2|00:10:00|CANCELLED by 1000|{NAME}\n8|1|00:00:02|COMPLETED|other\n|x\n"
+SACCT = f"""\
+7|2|00:02:00|REQUEUED|{NAME}
+7|2|00:10:00|CANCELLED by 1000|{NAME}
+8|1|00:00:02|COMPLETED|other
+|x
+"""
 
 
 def job(state: str, **changed: object) -> JobState:

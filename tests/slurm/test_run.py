@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -127,6 +128,11 @@ def test_a_case_runs_on_two_nodes_and_no_secret_is_kept(submit: Run) -> None:
     assert [f"node {node} of 2, WARN, 1, token ***\n" for node in (0, 1)] == consoles
     assert "n[1-2]" == json.loads(run.job_end.read_text())["nodes"]
     assert record.environment.memory_bytes
+    [nodes] = record.environment.nodes  # two names of one machine
+    assert (2, (socket.gethostname(),) * 2) == (nodes.num_nodes, nodes.hostnames)
+    assert {"SLURM_CLUSTER_NAME": "perfdb", "SLURM_JOB_NODELIST": "n[1-2]"}.items() <= dict(
+        record.environment.variables
+    ).items()
     assert {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "1"}.items() <= dict(
         record.environment.variables
     ).items()

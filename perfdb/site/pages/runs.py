@@ -112,7 +112,7 @@ def _redacted(page: RunData, *, names: bool) -> RunData:
     run, options = page.run, page.result.options
     redact: redaction.Redactor = without_secrets
     if not names:
-        redact = redaction.redactor(run.run_id, run.environment.get("hostname"))
+        redact = redaction.redactor(run.run_id, run.environment)
         options = redaction.redacted_options(options, redact)
     fields = partial(redaction.redacted_fields, redact=redact, names=names)
     return replace(

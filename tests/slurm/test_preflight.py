@@ -1,0 +1,145 @@
+"""`perfdb run --preflight` on a real Slurm, with PyTorch and gloo; and what makes a node sick."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfdb.rundir import find_runs
+from runner import session
+from runner.node_check import pairs
+from runner.slurm.preflight import NodeFigures, RankFigures, of_nodes, sick
+from tests.runner.quick_launcher import BACKENDS
+from tests.runner.test_session import CPU
+from tests.shell import Done, Shell
+from tests.slurm.service import TestCluster
+from tests.slurm.test_run import SITE, WORKER, Run, recipe
+
+NODE = """\
+#!/bin/bash
+# The real torchrun for the preflight, though not on a node that is broken, and slowly on one that
+# is slow; what stands for a training otherwise.
+[[ "$*" == *node_check* ]] || exec {worker} "$@"
+if [ "$SLURMD_NODENAME" = n2 ]; then
+  [ ! -e "$BROKEN" ] || exit 7
+  [ ! -e "$SLOW" ] || export MKL_ENABLE_INSTRUCTIONS=SSE4_2 DNNL_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default
+fi
+exec {python} "$@"
+"""  # noqa: E501
+
+
+@pytest.fixture
+def submit(
+    slurm: TestCluster, perfdb: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    for name in ("BROKEN", "SLOW", "WAIT_FOR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    worker, node = tmp_path / "worker", tmp_path / "node"
+    worker.write_text(WORKER)
+    node.write_text(NODE.format(worker=worker, python=sys.executable))
+    for one in (worker, node):
+        one.chmod(0o755)
+    more = '[slurm.environment]\nGLOO_SOCKET_IFNAME = "lo"\nNCCL_DEBUG = "WARN"\n'
+    lines = [line for line in SITE.format(worker=node).splitlines() if "environment" not in line]
+    Path("perfdb.toml").write_text("\n".join([*lines, "preflight_fraction = 0.1", more]))
+    del slurm
+
+    def run(*arguments: str) -> Done:
+        words = ("run", *arguments, "--launcher", "slurm", "--preflight")
+        return perfdb(*words, obj=session.Tools(CPU, BACKENDS))
+
+    return run
+
+
+def record() -> dict[str, object]:
+    [file] = Path("runs/.preflight").glob("*/preflight.json")
+    found: dict[str, object] = json.loads(file.read_text())
+    return found
+
+
+@pytest.mark.slow
+def test_healthy_nodes_are_measured_and_the_sweep_is_run(submit: Run, perfdb: Shell) -> None:
+    path = recipe("one")
+    done = submit(path)
+    assert 0 == done.code, done.stderr
+    found = record()
+    nodes = found["nodes"]
+    assert isinstance(nodes, list)
+    assert ["n1", "n2"] == [node["node"] for node in nodes]
+    assert ({}, None) == (found["sick"], found["error"])
+    assert all(node["matmul_tflops"] > 0 and node["pair_gb_per_s"] > 0 for node in nodes)
+    assert 1 == len(find_runs(Path("runs")))
+    assert "1 finished before" in submit(path).stdout + done.stderr + submit(path).stderr
+    assert 1 == len(list(Path("runs/.preflight").iterdir()))  # nothing to run, nothing to measure
+    assert "1 new" in perfdb("ingest", "runs").stdout
+
+
+@pytest.mark.slow
+def test_a_node_that_fails_stops_the_sweep(submit: Run) -> None:
+    Path("broken").touch()
+    done = submit(recipe("one"))
+    assert 1 == done.code
+    assert "the preflight stops the sweep" in done.stderr
+    assert "n2: task 1: Exited with exit code 7" in done.stderr
+    assert "n2" in str(record()["error"])
+    assert not find_runs(Path("runs"))
+
+
+@pytest.mark.slow
+def test_a_node_that_is_slower_than_the_others_stops_the_sweep(submit: Run) -> None:
+    """Its processor does without its vector units, so its matrix product takes longer."""
+    Path("slow").touch()
+    done = submit(recipe("one"), "--slurm", "preflight_fraction=0.6")
+    assert 1 == done.code, done.stderr
+    assert "n2: matrix product: " in done.stderr
+    sick_nodes = record()["sick"]
+    assert isinstance(sick_nodes, dict)
+    assert ["n2"] == [*sick_nodes]
+    assert not find_runs(Path("runs"))
+
+
+def whole(node: str, matmul: float, pair: float = 10.0) -> NodeFigures:
+    return NodeFigures(node=node, matmul_tflops=matmul, pair_gb_per_s=pair, is_whole=True)
+
+
+def test_a_node_is_sick_below_a_fraction_of_the_median() -> None:
+    nodes = [whole("a", 100), whole("b", 100), whole("c", 81), whole("d", 79)]
+    assert {"d": "matrix product: 79 TFLOP/s, the median is 100"} == sick(nodes, 0.8)
+    assert {} == sick(nodes, 0.7)
+    assert {"b": "matrix product: 1 TFLOP/s, the median is 4"} == sick(
+        [whole("a", 4), whole("b", 1)], 0.8
+    )
+    assert {} == sick([whole("a", 4)], 0.8)
+
+
+def test_a_node_that_did_not_begin_is_sick_and_not_those_that_waited_for_it() -> None:
+    waiting = NodeFigures(node="a", matmul_tflops=100.0)
+    assert {"b": "left no figures"} == sick([waiting, NodeFigures(node="b")], 0.8)
+    assert {} == sick([NodeFigures(node="a"), NodeFigures(node="b")], 0.8)
+    stuck = "did not come to the end of its all-reduces"
+    assert {"a": stuck} == sick([waiting, whole("b", 100)], 0.8)
+
+
+def test_a_slow_link_is_laid_to_the_node_of_two_slow_pairs() -> None:
+    """In a ring a-b-c-d each pair with c has 2 GB/s: b and d have another neighbor."""
+    links = {"a": (10.0, 10.0), "b": (10.0, 2.0), "c": (2.0, 2.0), "d": (2.0, 10.0)}
+    ranks = [RankFigures(node=node, matmul_tflops=1.0, pairs_gb_per_s=both)
+             for node, both in links.items() for _ in range(2)]  # fmt: skip
+    nodes = of_nodes(ranks, list(links), per_node=2)
+    assert [10.0, 10.0, 2.0, 10.0] == [node.pair_gb_per_s for node in nodes]
+    assert ["c"] == [*sick(nodes, 0.8)]
+
+
+@pytest.mark.parametrize(("num_nodes", "num_pairs"), [(1, 0), (2, 1), (3, 3), (4, 4), (7, 7)])
+def test_each_node_is_in_two_pairs_and_never_twice_at_a_time(
+    num_nodes: int, num_pairs: int
+) -> None:
+    rounds = pairs(num_nodes)
+    flat = [pair for together in rounds for pair in together]
+    assert num_pairs == len(set(flat)) == len(flat)
+    for together in rounds:
+        names = [node for pair in together for node in pair]
+        assert len(names) == len(set(names))
