@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
-from itertools import accumulate
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -25,8 +24,17 @@ Value = TypeVar("Value", bound=BaseModel)
 MOST_VALUES: Final = 1 << 18
 """What a document may hold. Aliases let a few lines stand for billions of values."""
 
+CHARACTERS_OF_A_VALUE: Final = 100
+"""How much of a text counts as one value: an alias of a long text stands for all of it."""
+
 MOST_MARKS: Final = 1 << 15
-"""The newlines, commas and brackets that a document may have, of which a second reads 10,000."""
+"""The ends of lines, commas, brackets and dashes of lists that a document may have.
+
+A second reads 5,000 to 10,000 of them.
+"""
+
+MOST_DIGITS: Final = 1000
+"""Of an integer; Python writes no more than 4,300 decimal digits."""
 
 DEEPEST: Final = 100
 """Brackets in brackets: the time that each token takes grows with how many are open."""
@@ -36,6 +44,7 @@ MOST_UNKNOWN: Final = 100
 
 _PLAIN = (("bool",), ("int",), ("float",), ("str",))
 _BRACKETS = re.compile(r"[\[\]{}]")
+_MARKS = re.compile(r"[\n\r\x85\u2028\u2029,\[{]|[-?](?=[ \t])")
 _OCTAL_OR_SIXTIES = re.compile(r"[-+]?0[0-7_]+$|.*:")
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 
@@ -56,6 +65,8 @@ class _Constructor(SafeConstructor):
     def construct_number(self, node: ScalarNode) -> int | float | str:
         text = str(self.construct_scalar(node))
         if node.tag == _INT:
+            if len(text) > MOST_DIGITS:
+                raise ValueError(f"an integer of more than {MOST_DIGITS:,} digits")
             return text if _OCTAL_OR_SIXTIES.match(text) else int(self.construct_yaml_int(node))
         is_plain = ":" not in text and "." in text
         return float(self.construct_yaml_float(node)) if is_plain else text
@@ -136,14 +147,17 @@ def parse(where: str, text: str, *, keep_last: bool = False) -> Document | Unrea
 
 
 def _too_long(where: str, text: str) -> tuple[Diagnostic, ...]:
-    if (marks := sum(map(text.count, "\n,[{"))) <= MOST_MARKS:
-        open_ = accumulate(1 if one in "[{" else -1 for one in _BRACKETS.findall(text))
-        if max(open_, default=0) <= DEEPEST:
-            return ()
-        message = f"more than {DEEPEST} brackets in one another"
-        return (Diagnostic(where, message, remedy="close them"),)
-    message = f"{marks:,} newlines, commas and brackets, more than {MOST_MARKS:,}"
-    return (Diagnostic(where, message, remedy="make it several files"),)
+    if (marks := len(_MARKS.findall(text))) > MOST_MARKS:
+        message = f"{marks:,} newlines, commas, brackets and dashes, more than {MOST_MARKS:,}"
+        return (Diagnostic(where, message, remedy="make it several files"),)
+    open_ = 0
+    for bracket in _BRACKETS.findall(text):
+        # What closes none, as in a comment, makes up for none that is opened.
+        open_ = open_ + 1 if bracket in "[{" else max(0, open_ - 1)
+        if open_ > DEEPEST:
+            message = f"more than {DEEPEST} brackets in one another"
+            return (Diagnostic(where, message, remedy="close them"),)
+    return ()
 
 
 def _faults(where: str, node: Node | None) -> tuple[Diagnostic, ...]:
@@ -151,7 +165,10 @@ def _faults(where: str, node: Node | None) -> tuple[Diagnostic, ...]:
     if node is None:
         return (Diagnostic(where, "the file is empty", line=1),)
     if _num_values(node, {}) > MOST_VALUES:
-        message = f"more than {MOST_VALUES:,} values, with what its aliases (*) stand for"
+        message = (
+            f"more than {MOST_VALUES:,} values or {MOST_VALUES * CHARACTERS_OF_A_VALUE:,} "
+            f"characters, with what its aliases (*) stand for"
+        )
         return (Diagnostic(where, message, remedy="write out what they stand for"),)
     return ()
 
@@ -161,6 +178,8 @@ def _num_values(node: Node, known: dict[int, int]) -> int:
     if id(node) not in known:
         known[id(node)] = MOST_VALUES  # until it is known: what holds itself has no end
         held = 0
+        if isinstance(node, ScalarNode):
+            held = len(node.value) // CHARACTERS_OF_A_VALUE
         if isinstance(node, SequenceNode):
             held = sum(_num_values(item, known) for item in node.value)
         if isinstance(node, MappingNode):

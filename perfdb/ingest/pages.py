@@ -22,8 +22,6 @@ UNKNOWN: Final = (
 
 MOST_PAGE_BYTES: Final = 8 << 20
 """What a page may have: published pages have a hundredth of it."""
-MOST_MARKS: Final = 1 << 18
-"""The newlines, cells, tags and brackets of a page, of which 20,000 take a second to read."""
 
 _OURS: Final = re.compile(
     r"^# Made by (?:perfdb\.site from the store|`perfdb publish`); what is changed here is lost\.$"
@@ -119,9 +117,6 @@ def _content(source: Source, options: Checked) -> bytes | str:
         content += chunk
         if len(content) > MOST_PAGE_BYTES:
             return f"larger than {MOST_PAGE_BYTES >> 20} MiB, which no page is"
-    if (marks := sum(map(content.count, b"\n|<["))) > MOST_MARKS:
-        message = f"{marks:,} lines, cells, tags and brackets, more than {MOST_MARKS:,}"
-        return f"{message}, which no page has"
     return bytes(content)
 
 

@@ -6,10 +6,11 @@ Markdown, reStructuredText and copied text become HTML first, so this is the one
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import PageElement, PreformattedString
+from bs4.element import NavigableString, PreformattedString
 
 from perfdb.pages.base import MARKED, Cell, Grid, Line, ParsedPage, Row, Unread, without_marks
 
@@ -29,6 +30,8 @@ _SILENT_CLASSES: Final = frozenset(
     {"headerlink", "hash-link", "anchor-link", "sr-only", "visually-hidden", "footnote-backref",
      "admonition-title"}
 )  # fmt: skip
+_NOTHING: Final = "template"
+"""The name of an element that was emptied, which says nothing."""
 _BLOCKS: Final = frozenset(
     {"p", "div", "section", "article", "main", "ul", "ol", "li", "dl", "dt", "dd", "blockquote",
      "details", "figure", "figcaption", "aside", "header", "hr", "body", "table"}
@@ -46,6 +49,14 @@ _BARE_TASK = re.compile(
 """A line that is the title of a section, on a page copied without its markup."""
 _TASK_LEVEL: Final = 2
 _DEEPEST: Final = 100
+MOST_TABLES: Final = 1000
+"""Of a page: each is read with all that is above it, and may complete each other one."""
+_TOO_MANY: Final = (
+    f"the table is not read: it is below {MOST_TABLES:,} others", "make it several pages"
+)  # fmt: skip
+_CELLS: Final = ("td", "th")
+_NEAR: Final = 20
+"""How far before a tab its label is looked for: sphinx-design puts it right before."""
 
 
 class _Tree(BeautifulSoup):
@@ -56,9 +67,14 @@ class _Tree(BeautifulSoup):
         super().reset()
 
     def handle_starttag(self, name: str, *of: Any, **named: Any) -> Tag | None:
-        if len(self.tagStack) <= 2 * _DEEPEST:
-            return super().handle_starttag(name, *of, **named)
-        self._left_out[name] += 1
+        if len(self.tagStack) > 2 * _DEEPEST:
+            self._left_out[name] += 1
+            return None
+        tag = super().handle_starttag(name, *of, **named)
+        if tag is None or not tag.can_be_empty_element:
+            return tag
+        # A <br> that bs4 is left to close is in a list through which it looks at each end tag.
+        super().handle_endtag(name)
         return None
 
     def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
@@ -66,6 +82,12 @@ class _Tree(BeautifulSoup):
             return super().handle_endtag(name, nsprefix)
         self._left_out[name] -= 1
         return None
+
+    def endData(self, containerClass: type[NavigableString] | None = None) -> None:
+        """Comments and declarations are left out: to extract one, bs4 looks at all beside it."""
+        if containerClass and issubclass(containerClass, PreformattedString):
+            self.current_data = []
+        super().endData(containerClass)
 
 
 def recognizes(text: str) -> bool:
@@ -86,9 +108,8 @@ def page(
     An attribute `data-line` has the line of the source, `data-raw` the source of a cell.
     """
     tree, footnotes = _simplified(text)
-    main = tree.find("main") or tree.find(role="main") or tree.find("article")
     reader = _Reader(unread)
-    reader.read(main if isinstance(main, Tag) and main.find("table") else tree)
+    reader.read(_main(tree))
     reader.end_line()
     return ParsedPage(
         *reader.title,
@@ -102,6 +123,19 @@ def page(
     )
 
 
+def _main(tree: Tag) -> Tag:
+    """The element with the content of a page; all of it where none is marked, or has a table."""
+    tags = [one for one in tree.descendants if isinstance(one, Tag)]
+    for found in (
+        next((one for one in tags if one.name == "main"), None),
+        next((one for one in tags if one.get("role") == "main"), None),
+        next((one for one in tags if one.name == "article"), None),
+    ):
+        if found is not None:
+            return found if found.find("table") else tree
+    return tree
+
+
 def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
     """The tree with what a reader sees, and the texts of the footnotes by their marks.
 
@@ -109,32 +143,38 @@ def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
     label and a text.
     """
     tree = _Tree(text + "\n", "html.parser")
-    nodes = _nodes(tree)
-    for node in nodes:
-        if isinstance(node, PreformattedString) or (isinstance(node, Tag) and _is_silent(node)):
-            node.extract()
-    for node in nodes:
-        if isinstance(node, Tag):
-            _rewrite(node)
+    tags = _tags(tree)
+    for tag in tags:
+        if _is_silent(tag):
+            _empty(tag)
+    for tag in tags:
+        _rewrite(tag)
     footnotes = {}
     for label in tree.find_all(class_="label"):
         if holder := label.find_parent(class_="footnote"):
-            mark = re.sub(r"[\[\]\s]", "", label.extract().get_text())
-            footnotes[mark] = " ".join(holder.extract().get_text().replace(_BREAK, " ").split())
+            mark = re.sub(r"[\[\]\s]", "", label.get_text())
+            _empty(label)
+            footnotes[mark] = " ".join(holder.get_text().replace(_BREAK, " ").split())
+            _empty(holder)
     return tree, footnotes
 
 
-def _nodes(tree: Tag) -> list[PageElement]:
-    """Every node of a tree; what is too deep for a page is taken out."""
-    found: list[PageElement] = []
-    level = list(tree.contents)
+def _empty(tag: Tag) -> None:
+    """Leave nothing of an element; to take it out, bs4 would look at all beside it."""
+    tag.clear()
+    tag.name, tag.attrs = _NOTHING, {}
+
+
+def _tags(tree: Tag) -> list[Tag]:
+    """Every element of a tree; what is too deep for a page is taken out."""
+    found: list[Tag] = []
+    level = [one for one in tree.contents if isinstance(one, Tag)]
     for depth in range(_DEEPEST):
         found += level
-        tags = [one for one in level if isinstance(one, Tag)]
         if depth == _DEEPEST - 1:
-            for tag in tags:
+            for tag in level:
                 tag.clear()
-        level = [node for tag in tags for node in tag.contents]
+        level = [node for tag in level for node in tag.contents if isinstance(node, Tag)]
     return found
 
 
@@ -263,13 +303,15 @@ class _Reader:
 
     def _table(self, table: Tag) -> None:
         """A table; tables in its cells are not read."""
-        rows = [row for row in table.find_all("tr") if row.find_parent("table") is table]
-        if rows and (why := _unreadable(rows)):
+        rows = [row for row in _below(table, ("tr",)) if row.find_parent("table") is table]
+        if rows and len(self.grids) == MOST_TABLES:
+            self.unread.append(Unread(_TOO_MANY[0], _line(table), _TOO_MANY[1], rejected=True))
+        elif rows and (why := _unreadable(rows)):
             message = f"the table is not read: {why[0]}"
             self.unread.append(Unread(message, _line(table), why[1], rejected=True))
         elif rows:
-            above, caption = self._above(), table.find("caption")
-            if isinstance(caption, Tag):
+            above = self._above()
+            for caption in _below(table, ("caption",))[:1]:
                 above.append(Line(_text(caption), is_title=True))
             header, *others = map(_row, rows)
             filled = tuple(row for row in others if row.cells)
@@ -278,14 +320,20 @@ class _Reader:
             self.opening = len(self.lines) if self.opening is None else self.opening
 
 
+def _below(tag: Tag, names: Sequence[str]) -> list[Tag]:
+    """The elements below another one that have one of the names; find_all takes ten times that."""
+    return [one for one in tag.descendants if isinstance(one, Tag) and one.name in names]
+
+
 def _label(tag: Tag) -> str | None:
     """The label of a box, '' where it has none; None for other elements."""
     classes = _classes(tag)
     if tag.name not in _BOXES and not classes & _BOX_CLASSES:
         return None
     is_tab = "sd-tab-content" in classes
-    found = tag.find_previous_sibling("label") if is_tab else tag.find("summary", recursive=False)
-    if isinstance(found, Tag):
+    near = islice(tag.previous_siblings, _NEAR) if is_tab else tag.contents
+    name = "label" if is_tab else "summary"
+    if found := next((one for one in near if isinstance(one, Tag) and one.name == name), None):
         return _text(found)
     label = str(tag.get("data-label") or tag.get("label") or tag.get("title") or "")
     return label.strip("{}\"'")
@@ -293,10 +341,10 @@ def _label(tag: Tag) -> str | None:
 
 def _unreadable(rows: Sequence[Tag]) -> tuple[str, str] | None:
     """Why a table cannot be read, and what to do."""
-    cells = [cell for row in rows for cell in row.find_all(["td", "th"])]
-    if any(one.parent and one.parent.name in ("td", "th") for one in cells):
+    cells = [cell for row in rows for cell in _below(row, _CELLS)]
+    if any(one.parent and one.parent.name in _CELLS for one in cells):
         return "its cells have no end tags", "write </td> and </tr>"
-    titles = rows[0].find_all(["td", "th"])
+    titles = _below(rows[0], _CELLS)
     if any(str(one.get(name, "1")) > "1" for one in titles for name in ("colspan", "rowspan")):
         return "its titles are across several rows or columns", "give each column a title"
     return None
@@ -304,7 +352,7 @@ def _unreadable(rows: Sequence[Tag]) -> tuple[str, str] | None:
 
 def _row(row: Tag) -> Row:
     cells = []
-    marked = iter(row.find_all(["td", "th"], recursive=False))
+    marked = iter([one for one in row.contents if isinstance(one, Tag) and one.name in _CELLS])
     plain = row.get("data-cells")
     for raw in () if plain is None else str(plain).split("|"):
         if raw != MARKED:

@@ -19,7 +19,7 @@ from perfdb.catalog import names
 from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
 from perfdb.pages import columns, front, html, markdown, peaks, rest, scraped, tables
-from perfdb.pages.base import PageContext, PageRead, ParsedPage
+from perfdb.pages.base import PageContext, PageRead, ParsedPage, Unread
 from perfdb.pages.context import PageStatement
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
@@ -43,6 +43,10 @@ _OF_THE_PAGE: Final = frozenset({"framework", "release", "system", "precision", 
 """What the options state of a page, which `PageContext` has."""
 _VALUE: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[0-9][0-9.,]*")
 """A value within a message."""
+MOST_MARKS: Final = 1 << 15
+"""The lines, cells, tags and marks of emphasis of a page, of which 4,000 may take a second."""
+MOST_MARKS_OF_HTML: Final = 1 << 17
+"""The same of HTML, which is read without a parser of Markdown before: 16,000 a second."""
 _HEAD: Final = 4096
 """The bytes in which HTML names its encoding."""
 
@@ -131,7 +135,12 @@ def not_read(where: str, text: str, *, named: bool = False) -> tuple[Diagnostic,
 def _page(text: str) -> ParsedPage:
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plain = plain.replace("\0", "\ufffd")
-    page: ParsedPage = next(one for one in FORMATS if one.recognizes(plain)).page(plain)
+    markup = next(one for one in FORMATS if one.recognizes(plain))
+    most = MOST_MARKS_OF_HTML if markup is html else MOST_MARKS
+    if (marks := sum(map(plain.count, "\n|<[*_`~&\\"))) > most:
+        message = f"{marks:,} lines, cells, tags and marks, more than the {most:,} of a page"
+        return html.page("", unread=[Unread(message, 1, "make it several pages", rejected=True)])
+    page: ParsedPage = markup.page(plain)
     return page
 
 

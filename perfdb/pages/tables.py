@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from perfdb import catalog
 from perfdb.catalog import names
@@ -28,7 +29,7 @@ class PageTable:
     notes: tuple[str, ...]
     marks: tuple[str, ...]
 
-    @property
+    @cached_property
     def fields(self) -> frozenset[str]:
         """The fields that it has columns for."""
         return frozenset(one.field for one in self.columns if one.field)
@@ -58,7 +59,13 @@ def of_page(page: ParsedPage, own: str | None) -> list[PageTable]:
     for grid in page.grids:
         above = above.then(grid.above, own)
         found.append(_table(grid, above))
-    return [_joined(table, found) for table in found]
+    sizes = [one for one in found if _states_sizes(one.fields)]
+    return [_joined(table, sizes) for table in found]
+
+
+def _states_sizes(fields: frozenset[str]) -> bool:
+    """Whether a table may say of others on how many GPUs and with what batch they were run."""
+    return {"num_gpus", "global_batch_size"} <= fields and not fields & {*FIGURES}
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ def is_figure_row(row: Row) -> bool:
     return is_figure and any(parsed(one.removesuffix("%")) is not None for one in values)
 
 
-def _joined(table: PageTable, every: Sequence[PageTable]) -> PageTable:
+def _joined(table: PageTable, sizes: Sequence[PageTable]) -> PageTable:
     """A table of results with the columns that it lacks, from a table of configurations.
 
     The Nemotron-4 recipe states in tables of their own what was run on so many GPUs, for a size
@@ -165,11 +172,10 @@ def _joined(table: PageTable, every: Sequence[PageTable]) -> PageTable:
     here = table.fields
     if not here & {*FIGURES} or {"global_batch_size", "sequence_length"} <= here:
         return table
-    for other in every:
-        if {"num_gpus", "global_batch_size"} <= other.fields and not other.fields & {*FIGURES}:
-            matches = [_match(other, table.texts(row), table.stated) for row in table.rows]
-            if any(matches):
-                break
+    for other in sizes:
+        matches = [_match(other, table.texts(row), table.stated) for row in table.rows]
+        if any(matches):
+            break
     else:
         return table
     known = {*here, "num_gpus", "precision"}

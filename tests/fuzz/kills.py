@@ -148,7 +148,10 @@ def digest(folder: Path) -> str:
 
 
 def builds(url: URL, folder: Path, kills: int) -> Count:
-    """Build a site of two documents in turns: it is always one of the two sites from nothing."""
+    """Build a site of two documents in turns: it is always one of the two sites from nothing.
+
+    The kills are spread over the seconds that a build takes which goes on from the last one.
+    """
     found: Count = Counter()
     docs = folder / "docs"
     docs.mkdir(exist_ok=True)
@@ -157,17 +160,21 @@ def builds(url: URL, folder: Path, kills: int) -> Count:
     index = "# Site\n\n```{{perfdb-overview}}\n```\n\n{}\n"
     command = [sys.executable, "-m", "perfdb.site", "-q", "docs"]
     whole, seconds = [], 0.0
-    for title in "ab":
+    for title, place in zip("abab", ("a", "b", "site", "site"), strict=True):
         (docs / "index.md").write_text(index.format(title))
         began = time.monotonic()
-        subprocess.run([*command, title], cwd=folder, check=True, capture_output=True)
+        subprocess.run([*command, place], cwd=folder, check=True, capture_output=True)
         seconds = time.monotonic() - began
-        whole.append(digest(folder / title / "html"))
+        whole.append(digest(folder / place / "html"))
+    assert whole[:2] == whole[2:]
     for number in range(kills):
         (docs / "index.md").write_text(index.format("ab"[number % 2]))
-        found["killed"] += killed([*command, "site"], folder, random.uniform(0, 0.8 * seconds))
+        moment = seconds * (number + random.random()) / kills
+        found["killed"] += killed([*command, "site"], folder, moment)
         if (folder / "site" / "html").exists():
             found[f"site {'ab'[whole.index(digest(folder / 'site' / 'html'))]} is whole"] += 1
+        else:
+            found["killed as the sites changed places"] += 1
     (docs / "index.md").write_text(index.format("a"))
     subprocess.run([*command, "site"], cwd=folder, check=True, capture_output=True)
     assert whole[0] == digest(folder / "site" / "html")
