@@ -28,8 +28,8 @@ Key = TypeVar("Key")
 Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
 RATES: Final[Sequence[Rate]] = get_args(Rate)
 
-HEADLINE: Final = "Highest TFLOP/s"
-RULE: Final = "of pre-training where there is any"
+HEADLINE: Final = "Best pre-training TFLOP/s/GPU"
+RULE: Final = "fine-tuning where there is no pre-training"
 PRETRAINING: Final = "pretrain"
 
 OF_A_MODEL: Final = (RATE, FLOPS, "mfu")

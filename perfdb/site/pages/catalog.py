@@ -159,12 +159,10 @@ def _systems(systems: Subjects) -> list[Block]:
     """The list of systems with their headlines, dense peaks and memory."""
     if not systems:
         return [page.no_data()]
-    hint = "Of the newest release of each framework, without rows with open errors"
-    top = HtmlHead(best_results.HEADLINE, f"{hint}, {best_results.RULE}", wide=True, near=True)
+    hint = f"Best of all releases, without rows with open errors; {best_results.RULE}"
+    top = HtmlHead(best_results.HEADLINE, hint, wide=True, near=True)
     highest = [
-        best_results.headline_cell(
-            grouping.of_newest_releases(it.results), lambda result: f", in {release_of(result)}"
-        )
+        best_results.headline_cell(it.results, lambda result: f", in {release_of(result)}")
         for it in systems
     ]
     entries = [catalog.systems().get(it.name) for it in systems]
