@@ -197,12 +197,9 @@ def origin(result: SiteResult) -> Markup:
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
     return render_text(
-        '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}'
-        '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>'
-        "{% endif %}",
+        '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}',
         origin=str(result.origin),
         links=joined(links, " "),
-        withheld=result.withheld_text,
     )
 
 

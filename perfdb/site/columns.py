@@ -87,6 +87,11 @@ class Profile:
     columns: tuple[ShownColumn, ...]
     is_offered: bool = True
 
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether its rows are runs, however they ended."""
+        return self.columns[0].kind == "run"
+
 
 def _size(field: str) -> ShownColumn:
     """A column that is called as its field is, by an abbreviation of the glossary."""
@@ -258,6 +263,7 @@ _WORK: Final = (
 """The rates where a narrow screen still has them, and with them where they are from."""
 OF_MODEL = Profile("of-model", _ours(f"system model? {_WORK}"))
 ON_SYSTEM = Profile("on-system", _ours(f"model {_WORK}"))
+CPU_TESTS = Profile("cpu-tests", _ours(f"model system {_WORK}"))
 CASE = Profile("case", _ours(
     "model precision gpus sequence GBS MBS LBS GA DP TP SP PP CP VP EP ETP FSDP kernels variant "
     "container+"

@@ -180,6 +180,21 @@ def is_on_gpus(result: SiteResult) -> bool:
     return catalog.has_gpus(result.system)
 
 
+def on_gpus(results: Iterable[SiteResult]) -> list[SiteResult]:
+    """The results on GPUs; all of them where none is on a GPU.
+
+    CPU tests say nothing of speed: no chart, index or headline has them beside other results.
+    """
+    every = [*results]
+    return [one for one in every if is_on_gpus(one)] or every
+
+
+def cpu_tests(results: Iterable[SiteResult]) -> list[SiteResult]:
+    """The results that `on_gpus` leaves out."""
+    every = [*results]
+    return [one for one in every if not is_on_gpus(one)] if any(map(is_on_gpus, every)) else []
+
+
 def release_title(framework: str, version: str | None) -> str:
     """'NeMo Framework 25.04'; a release whose version nobody stated is unattributed."""
     return f"{titles.framework(framework)} {version or f'({UNATTRIBUTED})'}"

@@ -179,7 +179,7 @@ def results_table(
                     for cell, one in zip(cells, results, strict=True)
                 ]
             )
-    anchor = run_row if profile.columns[0].kind == "run" else result_row
+    anchor = run_row if profile.is_of_runs else result_row
     rows = [
         HtmlRow(
             row,

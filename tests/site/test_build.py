@@ -158,7 +158,12 @@ def test_a_run_that_failed_is_listed_with_its_reason_and_names_no_machine(site: 
     assert "out of memory" in words(made.select_one("table.perf-facts"))
     assert "There are no figures" in words(made.select_one("section#figures"))
     release_page = soup(site.html / "performance/megatron-core/0.16.0.html")
-    assert "no figures: the run was out of memory" in release_page.get_text()
+    aside = found(release_page.select_one("details:not([open]).perf-more"))
+    assert "1 run without figures" == words(aside.summary)
+    [line] = aside.select("li")
+    assert "the run was out of memory" in words(line)
+    assert "../../runs/out-of-memory.html" == found(line.a)["href"]
+    assert [] == release_page.select(f"tr#{line['id']}")
     assert "Linux 6.1" in made.get_text()
     assert "node-1" not in made.get_text()
     assert str(site.docs.parents[1]) not in made.get_text()

@@ -13,13 +13,19 @@ from perfdb.groups import grouped
 from perfdb.site import addresses, columns
 from perfdb.site.cells import FLOPS, figure_text, work
 from perfdb.site.data import SiteData, SiteResult
-from perfdb.site.grouping import is_on_gpus, of_newest_releases, release_title
+from perfdb.site.grouping import (
+    cpu_tests,
+    is_on_gpus,
+    of_newest_releases,
+    on_gpus,
+    release_title,
+)
 from perfdb.site.page import no_data
 from perfdb.site.pages import best_results
 from perfdb.site.pages.changes import ReleasePair, change_of, disagreement, signed, tally_text
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.releases import TRIAL
-from perfdb.site.pages.runs import latest_first
+from perfdb.site.pages.runs import apart, latest_first
 from perfdb.site.tables import results_table
 from perfdb.site.templates import render
 from perfdb.stated import RATE
@@ -33,9 +39,10 @@ def overview(data: SiteData) -> Markup:
     """The part of the landing page that is drawn from the store."""
     if not data.results and not data.runs:
         return no_data()
-    latest = [page.result for page in latest_first(data.runs)[:MOST_RUNS]]
-    unattributed = Counter(it.framework for it in data.results if it.release is None)
-    by_framework = grouped(of_newest_releases(data.results), lambda one: one.framework)
+    of_runs, _ = apart([page.result for page in latest_first(data.runs)], data.current)
+    latest, results = of_runs[:MOST_RUNS], on_gpus(data.results)
+    unattributed = Counter(it.framework for it in results if it.release is None)
+    by_framework = grouped(of_newest_releases(results), lambda one: one.framework)
     # those with results on GPUs come first, and of them the one with the most results
     newest = sorted(
         by_framework.values(),
@@ -63,15 +70,16 @@ def overview(data: SiteData) -> Markup:
 
 def _counts(data: SiteData) -> Iterator[tuple[str, str, str]]:
     """How many there are of what is on the site, and the pages that list them."""
-    results = data.results
+    results, tests = on_gpus(data.results), cpu_tests(data.results)
+    of_runs, _ = apart([page.result for page in data.runs], data.current)
     counts = {
         "release": (len({(it.framework, it.release) for it in results}), addresses.ARCHIVE),
         "result": (len(results), addresses.PERFORMANCE),
-        "run": (len(data.runs), addresses.RUNS),
+        "run": (len(of_runs), addresses.RUNS),
         "model": (len({it.model for it in results}), addresses.MODELS),
         "system": (len({it.system for it in results}), addresses.SYSTEMS),
         "open finding": (sum(len(it.open) for it in data.audited), addresses.AUDIT),
-    }
+    } | ({"CPU test": (len(tests), addresses.CPU_TESTS)} if tests else {})
     for what, (count, page) in counts.items():
         yield units.number(count), what if count == 1 else f"{what}s", page
 
@@ -106,7 +114,7 @@ def _changes(pair: ReleasePair) -> Iterator[str]:
     found = pair.comparison
     figures = dict.fromkeys(UNITS[match.metric] for match in found.judged)
     yield tally_text(pair, f" by {' or '.join(figures)}" if figures else "")
-    disagreements = [(it, text) for it in found.matched if (text := disagreement(it))]
+    disagreements = [(it, text) for it in found.matched if (text := disagreement(it, pair.rounded))]
     for match, text in disagreements[:1]:
         some = f"{len(disagreements):,} of {len(found.matched):,} matched"
         yield f"TFLOP/s disagree in {some}: {report.workload(match.b.shown)}: {text}"

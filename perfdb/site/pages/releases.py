@@ -58,6 +58,11 @@ class ReleaseData:
         return any(map(is_on_gpus, self.results))
 
     @property
+    def shown(self) -> Sequence[SiteResult]:
+        """Its results in lists of releases: without CPU tests, where it has others."""
+        return grouping.on_gpus(self.results)
+
+    @property
     def containers(self) -> list[str]:
         """The containers of its results."""
         return sorted({it.container for it in self.results if it.container})
@@ -99,7 +104,8 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release, the list of them, and the archive."""
-    releases = of_data(data)
+    every = of_data(data)
+    releases = [one for one in every if one.on_gpus] or every
     frameworks = grouped(releases, lambda release: release.framework)
     names = page.summary_of_names(map(titles.framework, frameworks))
     summary = f"{counted(len(releases), 'release')} of {names}"
@@ -115,7 +121,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     about = f"{summary}: the date, results and containers of each, and which is the newest."
     archive = partial(_archive, frameworks)
     yield SitePage(addresses.ARCHIVE, "Archive", about if releases else NONE, archive)
-    for one in releases:
+    for one in every:
         models = counted(len({result.model for result in one.results}), "model")
         parts = grouping.sections(one.results)
         tabs = [tab for part in parts for tab in grouping.by_name(part.results, "system")]
@@ -176,7 +182,7 @@ def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str]) -> list
     for one in itertools.chain(*frameworks.values()):
         text = objections.get((one.framework, one.release), "")
         audit = addresses.of_audit(one.framework, one.release)
-        top = headline_cell(one.results, lambda result: f" on {result.system_title}")
+        top = headline_cell(one.shown, lambda result: f" on {result.system_title}")
         rows.append((one, [*_counted(one, ()), link(text, audit) if text else "none", top]))
     last = [HtmlHead("Open findings"), HtmlHead(HEADLINE, wide=True, near=True)]
     return [paragraph(intro), page.AllDownloads(), *_sections(last, rows)]
@@ -228,10 +234,10 @@ def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]
     )
     days = [it.published_on for it in release.results if it.published_on]
     days += [it.started_at.date() for it in release.results if it.started_at]
-    measured = sum(result.is_measured for result in release.results)
-    models = {result.model for result in release.results}
-    systems = {result.system for result in release.results}
-    numbers = (measured, len(release.results) - measured, len(models), len(systems))
+    shown = release.shown
+    measured = sum(result.is_measured for result in shown)
+    models, systems = ({getattr(one, name) for one in shown} for name in ("model", "system"))
+    numbers = (measured, len(shown) - measured, len(models), len(systems))
     return [
         # sorted by title: a version alone would be sorted as a number, 0.10 before 0.9
         HtmlCell(name, sort=release.title),

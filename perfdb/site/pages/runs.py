@@ -21,7 +21,7 @@ from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
 from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
-from perfdb.site.grouping import section_title
+from perfdb.site.grouping import is_on_gpus, section_title
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage, no_data, offered
 from perfdb.site.pages.parts import drawer, flat, heads, href, json_text, release_of
 from perfdb.site.pages.revisions import corrections
@@ -30,14 +30,20 @@ from perfdb.site.templates import code, facts, joined, link, paragraph, render, 
 from perfdb.stated import RATE
 
 NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
+NO_RUNS_ON_GPUS: Final = "The store has no runs on GPUs."
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each run, and their list."""
-    results = tuple(page.result for page in latest_first(data.runs))
+    results, tests = apart([page.result for page in latest_first(data.runs)], data.current)
     number = units.counted(len(results), "run")
     about = f"{number} with the case, the outcome and the figures of each."
-    yield SitePage(addresses.RUNS, "Runs", about, partial(_index, results, bool(data.results)))
+    yield SitePage(
+        addresses.RUNS,
+        "Runs",
+        about,
+        partial(_index, tuple(results), len(tests), bool(data.results)),
+    )
     corrected = corrections(data.revisions)
     shown = [_redacted(run, names=data.hostnames) for run in _with_others(data)]
     before = dict(_since_before(shown))
@@ -61,16 +67,32 @@ def latest_first(runs: Iterable[RunData]) -> list[RunData]:
     )
 
 
-def _index(results: Sequence[SiteResult], any_results: bool) -> list[Block]:
+def apart(
+    of_runs: Sequence[SiteResult], current: Iterable[SiteResult]
+) -> tuple[list[SiteResult], list[SiteResult]]:
+    """The results of runs on GPUs, and those of CPU tests; no tests where nothing is on a GPU."""
+    any_gpu = any(map(is_on_gpus, (*current, *of_runs)))
+    tests = [it for it in of_runs if any_gpu and not is_on_gpus(it)]
+    return [it for it in of_runs if is_on_gpus(it) or not any_gpu], tests
+
+
+def _index(results: Sequence[SiteResult], num_tests: int, any_results: bool) -> list[Block]:
+    aside = render_text(
+        "<p>{{ count|counted('run') }} without a GPU {{ 'is' if count == 1 else 'are' }} on the "
+        "page of {{ link('CPU tests', tests) }}.</p>\n",
+        count=num_tests,
+        tests=addresses.CPU_TESTS,
+    )
+    aside = aside if num_tests else Markup("")
     if not results:
-        return [paragraph(NO_RUNS) if any_results else no_data()]
+        none = NO_RUNS_ON_GPUS if num_tests else NO_RUNS
+        return [paragraph(none), aside] if any_results else [no_data()]
     intro = render_text(
-        "<p>Every run that counts, however it ended; the "
-        "{{ link('changelog of the data', changelog) }} has those withdrawn. The last one that was "
-        "started stands first; of logs, which do not say when, the last that was read.</p>\n",
+        "<p>All runs, newest first. The {{ link('changelog of the data', changelog) }} has those "
+        "withdrawn. A log that states no start counts from when it was read.</p>\n",
         changelog=addresses.CHANGELOG,
     )
-    return [intro, *offered("Runs", results, columns.RUNS)]
+    return [joined((intro, aside)), *offered("Runs", results, columns.RUNS)]
 
 
 def _with_others(data: SiteData) -> Iterator[RunData]:
