@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar, get_args
 from markupsafe import Markup
 
 from perfdb import catalog, units
-from perfdb.catalog import titles
+from perfdb.catalog import colors, titles
 from perfdb.compare import report
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
@@ -16,7 +16,7 @@ from perfdb.site import addresses, charts
 from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, work
 from perfdb.site.charts import ChartBar, ChartLine
 from perfdb.site.data import SiteResult
-from perfdb.site.grouping import of_newest_releases, system_order
+from perfdb.site.grouping import catalog_order, of_newest_releases, system_order
 from perfdb.site.pages import parts
 from perfdb.site.pages.parts import differing, label, note, rows_left_out
 from perfdb.site.tables import HtmlHead, plain
@@ -139,17 +139,35 @@ def chart(
     )
     full = (*named, *differing(["origin"], shown))
     bars = [_bar(label(full, result), result, metric) for result in shown]
-    return charts.with_note(charts.bars(title, metric.title, bars), below)
+    return charts.with_note(charts.bars(title, metric.title, bars), below, of_precisions(shown))
+
+
+def of_precisions(shown: Iterable[SiteResult]) -> Markup:
+    """The key of a drawing whose colors are those of precisions, in the order of the catalog."""
+    names = sorted({it.precision for it in shown}, key=_precision_order)
+    return charts.key({precision_text(it): _colour(it) for it in names})
+
+
+def precision_text(name: str | None) -> str:
+    """'FP8-CS'; that it is not stated, where it is unknown."""
+    return titles.precision(name) or "precision not stated"
+
+
+def _precision_order(name: str | None) -> tuple[int, str]:
+    return catalog_order(name or "", catalog.precisions())
+
+
+def _colour(precision: str | None) -> str:
+    return charts.colour(colors.of_precision(precision))
 
 
 def _bar(text: str, result: SiteResult, metric: Metric) -> ChartBar:
-    """A bar in the color of the peak that its precision is measured against."""
+    """A bar in the color of its precision."""
     value = figure(result, metric.name) or 0.0
     shown = value * 100 if metric.unit == "fraction" else value
     computed = " · computed" if is_computed(result, metric.name) else ""
-    entry = catalog.precisions().get(result.precision or "")
-    colour = charts.OF_PEAKS.get((entry and entry.peak) or "", charts.MUTED)
-    return ChartBar(f"{text}{computed}", shown, figure_text(result, metric.name), colour)
+    printed = figure_text(result, metric.name)
+    return ChartBar(f"{text}{computed}", shown, printed, _colour(result.precision))
 
 
 Work = Mapping[str, SiteResult]
@@ -233,5 +251,6 @@ def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[
         there = [(float(place), one[name]) for place, name in enumerate(names) if name in one]
         points = tuple((place, figure(it, metric.name) or 0.0) for place, it in there)
         texts = tuple(figure_text(it, metric.name) for _, it in there)
-        lines.append(ChartLine(label(named, _first(one)), points, texts))
+        colour = _colour(_first(one).precision)
+        lines.append(ChartLine(label(named, _first(one)), points, texts, colour=colour))
     return lines
