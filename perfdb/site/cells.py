@@ -277,9 +277,10 @@ def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
 
 def _titled(column: ShownColumn, result: SiteResult) -> HtmlCell:
     """A task or a precision."""
-    title = titles.task if column.kind == "task" else titles.precision
-    text = as_printed(column, result) or title(getattr(result, column.fields[0]))
-    return HtmlCell(text or units.UNKNOWN)
+    if column.kind == "precision":
+        own = titles.precision(result.precision) or as_printed(column, result)
+        return HtmlCell(own or units.UNKNOWN)
+    return HtmlCell(as_printed(column, result) or titles.task(result.task) or units.UNKNOWN)
 
 
 def _options(_: ShownColumn, result: SiteResult) -> HtmlCell:

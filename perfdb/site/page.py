@@ -32,7 +32,7 @@ from perfdb.site.columns import Profile
 from perfdb.site.data import RunFile, SiteResult
 from perfdb.site.files import MARK
 from perfdb.site.tables import results_table
-from perfdb.site.templates import render
+from perfdb.site.templates import render, with_short_hashes
 from perfdb.units import counted
 
 LONGEST: Final = 160
@@ -142,13 +142,15 @@ class SitePage:
     def text(self) -> str:
         """The MyST text: front matter, title, and the directive in place of the blocks."""
         aside = [] if self.has_contents else ["html_theme.sidebar_secondary.remove: true"]
-        sentence = " ".join(self.about.split())
+        sentence, title = (
+            with_short_hashes(" ".join(it.split())) for it in (self.about, self.title)
+        )
         if len(sentence) > LONGEST:
             sentence = f"{sentence[: LONGEST - 1].rstrip()}…"
         about = f"description: {yaml_text(sentence)}"
         lines = ["---", MARK, about, *FRONT, *aside, "orphan: true", "---", ""]
         lines += [f"({self.label})="] if self.label else []
-        lines += [f"# {myst(self.title)}", "", "```{perfdb-page}", "```", ""]
+        lines += [f"# {myst(title)}", "", "```{perfdb-page}", "```", ""]
         if self.below:
             entries = [f"/{name}" for name in self.below]
             lines += ["```{toctree}", ":hidden:", "", *entries, "```", ""]

@@ -139,7 +139,8 @@ def _tab(group: ResultGroup, method: Mapping[str, object]) -> PublishedTab:
         for one in family.columns
         if one.kind != "origin" and method.keys().isdisjoint(one.fields)
     )
-    table = results_table(group.title, group.results, replace(family, columns=kept))
+    shown = replace(family, columns=kept)
+    table = results_table(group.title, group.results, shown, verbatim=True)
     rows = [
         replace(row, notes=(*one.note_texts, *_of_row(one, method)))
         for row, one in zip(table.rows, group.results, strict=True)

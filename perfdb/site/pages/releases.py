@@ -22,7 +22,7 @@ from perfdb.site.page import Block, Section, SitePage, Tab
 from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import link, paragraph, render, render_text
+from perfdb.site.templates import link, paragraph, render, render_text, with_short_hashes
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_numbered, is_rolling
 
@@ -226,8 +226,10 @@ def _sections(last: Sequence[HtmlHead], rows: Rows) -> Iterator[Section]:
 def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]:
     """The name of a release, with its marks, and how much there is of it."""
     every = [*marks] if release.on_gpus else [*marks, TRIAL]
+    if release.release and with_short_hashes(release.release) != release.release:
+        every += release.containers
     name = render_text(
-        "{{ link(name, document) }}{% if marks %}<small>, {{ marks }}</small>{% endif %}",
+        "{{ link(short_hash(name), document) }}{% if marks %}<small>, {{ marks }}</small>{% endif %}",
         name=release.release or UNATTRIBUTED,
         document=release.document,
         marks=", ".join(every),
