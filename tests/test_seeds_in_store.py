@@ -110,7 +110,7 @@ def test_a_seed_ingested_as_it_is_gives_what_its_page_gives(
 ) -> None:
     """Field by field, with the lines of the seed; two do not state their release."""
     stated = {"dfm": "main", "nemotron4": "dgxc-benchmarking"}
-    release = {"release": stated[of]} if (of := name.split("-")[0]) in stated else {}
+    release = {"release": stated[of]} if (of := name.partition("-")[0]) in stated else {}
     report = ingested(tmp_path / "direct.sqlite", seeds.FOLDER / name, **release)
     read, page, count = SEEDS[name]
     assert (count, ()) == (report.new, report.rejected)

@@ -196,6 +196,7 @@ def origin(result: SiteResult) -> Markup:
             links.append(link(which(result), source))
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
+    links.append(Markup('<a href="{}">reproduce</a>').format(evidence(result)))
     return render_text(
         '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}',
         origin=str(result.origin),

@@ -9,14 +9,14 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from math import ceil, floor, inf, log2, log10
+from math import ceil, floor, inf, isfinite, log2, log10
 from typing import Final, Literal
 
 from markupsafe import Markup
 
 from perfdb import units
 from perfdb.catalog.colors import Shade
-from perfdb.site.data import RunData
+from perfdb.site.data import RunData, RunStep
 from perfdb.site.templates import joined, render
 
 TEXT: Final = "var(--pst-color-text-base, currentColor)"
@@ -190,6 +190,25 @@ def step_times(page: RunData) -> Markup | None:
     ticks = [tick for tick in _ticks(1, end) if tick[0] == int(tick[0])]
     title = f"Step times of {page.run.run_id}"
     return _lines(title, sentence, _Axes("step time (s)", "step", (0.5, end), ticks), curves)
+
+
+def over_steps(
+    page: RunData, axis: str, value_of: Callable[[RunStep], float | None]
+) -> Markup | None:
+    """A figure of each step over the steps; None where fewer than two steps have it, or it is 0."""
+    known = {it.step: value for it in page.steps if (value := value_of(it)) is not None}
+    times = sorted((step, value) for step, value in known.items() if isfinite(value))
+    if len(times) < 2 or not any(value for _, value in times):
+        return None
+    least, most = (f(value for _, value in times) for f in (min, max))
+    end = times[-1][0] + 0.5
+    ticks = [tick for tick in _ticks(1, end) if tick[0] == int(tick[0])]
+    ends = (units.significant(it) for it in (least, most))
+    sentence = f"{axis} of {units.counted(len(times), 'step')}, between {' and '.join(ends)}."
+    mark = CIRCLE if len(times) <= MOST_MARKS else ""
+    axes = _Axes(axis, "step", (0.5, end), ticks, min(0.0, least))
+    title = f"{axis} of {page.run.run_id}"
+    return _lines(title, sentence, axes, [_Curve("", times, STEP, mark=mark)])
 
 
 def over_gpus(title: str, axis: str, series: Sequence[ChartLine], low: float = 0.0) -> Markup:

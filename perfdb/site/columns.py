@@ -317,6 +317,18 @@ def of_results(results: Sequence[SiteResult]) -> Profile:
     return replace(profile, columns=(*shown, *others, *_extra_columns(results)))
 
 
+def figures_first(profile: Profile) -> Profile:
+    """The profile with what was achieved right behind the model, the precision and the GPUs."""
+    first = [it for it in profile.columns if it.fields in _NAMING]
+    figures = [it for it in profile.columns if it.is_figure]
+    others = [it for it in profile.columns if it not in first and it not in figures]
+    return replace(profile, columns=(*first, *figures, *others))
+
+
+_NAMING: Final = (MODEL.fields, TASK.fields, PRECISION.fields, GPUS.fields)
+"""What names a row."""
+
+
 def by_system(profile: Profile) -> Profile:
     """The profile of rows of a model, which their systems distinguish and name."""
     own = {column.fields: column for column in profile.columns}

@@ -1,7 +1,9 @@
 """How results are put together: by task, by system or model, by release, the newest first."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from typing import Literal, Protocol, TypeVar
 
@@ -94,6 +96,35 @@ def by_name(results: Iterable[SiteResult], group_by: Grouping) -> list[ResultGro
         ResultGroup(name, systems[name][0].system_title, tuple(systems[name]))
         for name in sorted(systems, key=system_order)
     ]
+
+
+def newest_systems_first(results: Iterable[SiteResult]) -> list[ResultGroup]:
+    """A group for each system, from the newest to the oldest, and CPUs last."""
+    return sorted(by_name(results, "system"), key=lambda group: newest_system_order(group.name))
+
+
+@cache
+def newest_system_order(name: str) -> tuple[float, float, tuple[int, str]]:
+    """A key that sorts systems from the newest down: by BF16 peak, then by memory of a GPU."""
+    entry = catalog.systems().get(name)
+    peak = entry.peaks.get("bf16") if entry else None
+    memory_gb = entry.memory_gb if entry else None
+    return -(peak.tflops if peak else 0.0), -(memory_gb or 0.0), system_order(name)
+
+
+def release_dates(results: Iterable[SiteResult]) -> dict[ReleaseName, date]:
+    """When each release came out: the month in its version, as of 25.04, else its newest source.
+
+    A release of which neither is known came first.
+    """
+    return {name: _dated(name[1], some) for name, some in grouped(results, _release).items()}
+
+
+def _dated(version: str | None, results: Iterable[SiteResult]) -> date:
+    if found := re.match(r"(2[0-9])\.(0[1-9]|1[0-2])(?![0-9])", version or ""):
+        return date(2000 + int(found[1]), int(found[2]), 1)
+    days = [it.published_on or (it.started_at and it.started_at.date()) for it in results]
+    return max(filter(None, days), default=date.min)
 
 
 def _task_order(task: str) -> tuple[int, str]:

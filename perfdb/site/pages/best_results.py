@@ -103,9 +103,16 @@ def details(metric: Metric) -> list[str]:
 
 
 def chart(
-    title: str, results: Sequence[SiteResult], names: Sequence[str], label_parts: Sequence[str]
+    title: str,
+    results: Sequence[SiteResult],
+    names: Sequence[str],
+    label_parts: Sequence[str],
+    *,
+    of_release: bool = False,
 ) -> Markup:
     """The best of the newest releases as bars: one for each label. Nothing for fewer than two.
+
+    `of_release`: the results are of one release.
 
     A label has the parts, and of the DETAILS those in which the results differ. What has no bar is
     counted below. Where every row has open errors, a sentence says so.
@@ -128,6 +135,7 @@ def chart(
     below = render(
         "bars_note",
         parts=named,
+        of_release=of_release,
         frameworks=len({result.framework for result in shown}),
         counting=report.counting(metric, (result.flops_convention for result in shown)),
         drawn=len(shown),

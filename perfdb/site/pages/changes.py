@@ -221,11 +221,11 @@ def not_judged(pair: ReleasePair) -> str:
     return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
 
 
-def tally_text(pair: ReleasePair, by: str = "") -> str:
+def tally_text(pair: ReleasePair) -> str:
     """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
     judged = {it: count for it, count in tally(pair).items() if it != Verdict.NOT_JUDGED}
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
-    compared = f"{sum(judged.values()):,} compared{by}{f': {verdicts}' if verdicts else ''}"
+    compared = f"{sum(judged.values()):,} compared{f': {verdicts}' if verdicts else ''}"
     return "; ".join(filter(None, (compared, not_judged(pair))))
 
 

@@ -19,10 +19,11 @@ from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import Block, Section, SitePage, Tab
+from perfdb.site.pages import best_results, flagships
 from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import link, paragraph, render, render_text, with_short_hashes
+from perfdb.site.templates import joined, link, paragraph, render, render_text, with_short_hashes
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_numbered, is_rolling
 
@@ -132,18 +133,40 @@ def pages(data: SiteData) -> Iterator[SitePage]:
 
 
 def _release(release: ReleaseData) -> list[Block]:
-    """The head, and a section for each task with a tab for each system."""
+    """A chart, the head, and a section for each task with a tab for each system."""
     # the search passes over words of digits alone, and '25.07' is two of them
     entry = f"{release.release}; {release.framework} {release.release}"
-    made: list[Block] = [head(release), *([page.IndexEntry(entry)] if release.release else [])]
+    made: list[Block] = [_chart(release), head(release)]
+    made += [page.IndexEntry(entry)] if release.release else []
     for part in grouping.sections(release.results):
         tabs = []
-        for one in grouping.by_name(part.results, "system"):
+        for one in grouping.newest_systems_first(part.results):
             label = f"{part.title}, {one.title} results"
-            blocks = page.offered(label, one.results, columns.of_results(one.results))
+            profile = columns.figures_first(columns.of_results(one.results))
+            blocks = page.offered(label, one.results, profile)
             tabs.append(Tab(one.name, one.title, blocks))
         made.append(Section(part.title, [page.Tabs("system", tabs)]))
     return made
+
+
+def _chart(release: ReleaseData) -> Markup:
+    """A chart for each of its flagship models, with a bar for each system.
+
+    Where no model ran on two systems, the best of each model, of pre-training where there is any.
+    """
+    shown = grouping.on_gpus(release.results)
+    models = flagships.of(shown, grouping.release_dates(shown))
+    if any(len(some) > 1 for some in models):
+        note = (
+            "The fastest pre-training of each model on each system, in tokens/s/GPU. "
+            "The tables have every figure."
+        )
+        drawn = flagships.panels(models, ("system", "precision", "number of GPUs"))
+        return joined((drawn, paragraph(note, "perf-note")))
+    first = [it for it in shown if it.task == best_results.PRETRAINING] or shown
+    names = ("model", "system", "precision")
+    title = f"{release.title}: best figures"
+    return best_results.chart(title, first, best_results.ACROSS_MODELS, names, of_release=True)
 
 
 def head(release: ReleaseData) -> Markup:
@@ -229,7 +252,8 @@ def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]
     if release.release and with_short_hashes(release.release) != release.release:
         every += release.containers
     name = render_text(
-        "{{ link(short_hash(name), document) }}{% if marks %}<small>, {{ marks }}</small>{% endif %}",
+        "{{ link(short_hash(name), document) }}"
+        "{% if marks %}<small>, {{ marks }}</small>{% endif %}",
         name=release.release or UNATTRIBUTED,
         document=release.document,
         marks=", ".join(every),

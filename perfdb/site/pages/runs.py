@@ -1,7 +1,7 @@
 """The pages of runs, and their list."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,18 +16,27 @@ from perfdb.compare.run_diff import RunFacts
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.record import RunKind
+from perfdb.record import NoteCode, RunKind
 from perfdb.site import addresses, cells, charts, columns, redaction
-from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
+from perfdb.site.cells import FLOPS, HtmlCell, formatted, marked, moment
 from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
 from perfdb.site.grouping import is_on_gpus, section_title
-from perfdb.site.page import Block, Code, FileLinks, Section, SitePage, no_data, offered
+from perfdb.site.page import (
+    Block,
+    Code,
+    FileLinks,
+    IndexEntry,
+    Section,
+    SitePage,
+    no_data,
+    offered,
+)
 from perfdb.site.pages.parts import drawer, flat, heads, href, json_text, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
 from perfdb.site.templates import code, facts, joined, link, paragraph, render, render_text
-from perfdb.stated import RATE
+from perfdb.stated import RATE, figure
 
 NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
 NO_RUNS_ON_GPUS: Final = "The store has no runs on GPUs."
@@ -55,7 +64,8 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         outcome = f"{kind}{run.run.outcome.replace('_', ' ')}{figure}."
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
         body = partial(_run, run, before.get(name), corrected.get(result.result_id, ""))
-        yield SitePage(addresses.of_run(name), name, about, body)
+        title = f"{cells.work(result)} on {result.system_title}"
+        yield SitePage(addresses.of_run(name), title, about, body)
 
 
 def latest_first(runs: Iterable[RunData]) -> list[RunData]:
@@ -167,11 +177,14 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
     environment = flat({**page.run.environment, **worker})
     none = paragraph("The run kept nothing of its machine and software.")
     return [
+        _key_figures(page.result),
+        IndexEntry(page.run.run_id),
         _outcome(page),
         *([changed] if corrected else []),
         *_checkpoint(page),
         Section("Figures", [*_reproduced(page), figures_table(page)]),
         Section("Step times", [charts.step_times(page) or paragraph("The run left no step.")]),
+        *_charts(page),
         Section("Steps", [_steps(page)]),
         Section("Case", [_case(page.result)]),
         *([Section("Since the run before", _changed(page, since))] if since else []),
@@ -180,6 +193,39 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
         Section("Files", [FileLinks(page.files)]),
         Section("Environment", [facts("Environment", environment) if environment else none]),
     ]
+
+
+def _key_figures(result: SiteResult) -> Markup:
+    """The figures of a run, large, with their names; nothing where it has none."""
+    shown = [
+        (marked(result, name), METRICS[name].title)
+        for name in (RATE, FLOPS, "mfu", "step_time_s")
+        if figure(result, name) is not None
+    ]
+    if result.peak_memory_bytes is not None and shown:
+        shown.append((units.gib(result.peak_memory_bytes), "Peak memory"))
+    return render("key_figures", figures=shown)
+
+
+STEP_FIGURES: Final[Mapping[str, Callable[[RunStep], float | None]]] = {
+    "Loss": lambda step: step.loss,
+    "Gradient norm": lambda step: step.grad_norm,
+    "Peak memory (GiB)": lambda step: step.peak_memory_bytes and step.peak_memory_bytes / 2**30,
+}
+"""What steps have besides their times, by the name of its axis."""
+
+
+def _charts(page: RunData) -> list[Block]:
+    """Throughput, loss, gradient norm and memory over the steps, as far as they are known."""
+    result = page.result
+    tokens = result.global_batch_size * result.sequence_length / result.num_gpus
+    measures = dict(STEP_FIGURES)
+    if figure(result, RATE) is not None and not result.has_note(NoteCode.VARIABLE_LENGTH_STEPS):
+        measures = {METRICS[RATE].title: lambda step: tokens / step.step_time_s, **measures}
+    drawn = joined(charts.over_steps(page, name, of) for name, of in measures.items())
+    if not drawn:
+        return []
+    return [Section("Other figures by step", [charts.with_note(drawn, Markup(""))])]
 
 
 def _reproduced(page: RunData) -> list[Block]:
@@ -233,6 +279,7 @@ def _outcome(page: RunData) -> Markup:
         f"{moment(when)} UTC" if when else units.UNKNOWN for when in (run.started_at, run.ended_at)
     )
     known: list[tuple[str, str]] = [
+        ("Run", code(run.run_id)),
         ("Kind of run", "" if run.kind == RunKind.BENCHMARK else run.kind),
         ("Outcome", cells.outcome_badge(run.outcome)),
         ("Why no figures", result.withheld_text),
