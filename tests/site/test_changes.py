@@ -142,7 +142,7 @@ def test_no_difference_within_the_rounding_of_samples_per_second_is_spoken_of(sq
     """
     model = {"model": "llama3-70b", "num_gpus": 64, "sequence_length": 8192}
     sizes = (32, 64, 128, 256, 512, 1024)
-    moved = {256: (16, 730), 512: (13, 72_300), 1024: (14, 726)}
+    moved = {256: (16, 890), 512: (13, 72_300), 1024: (14, 726)}
     for number, (version, batch) in enumerate((it, size) for it in "12" for size in sizes):
         samples, tflops = moved.get(batch, (13, 723)) if version == "2" else (13, 723)
         figures = Figures(tokens_per_sec_per_gpu=128 * samples, model_tflops_per_sec_per_gpu=tflops)
