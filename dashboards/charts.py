@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from itertools import cycle, islice
 from typing import NamedTuple
 
 import altair as alt
@@ -11,7 +10,7 @@ import streamlit as st
 
 from dashboards import data
 from dashboards.tables import COMPUTED, column, printed
-from perfdb.catalog import titles
+from perfdb.catalog import colors, titles
 from perfdb.compare import Match, Verdict, report
 from perfdb.metrics import CONVENTION_BOUND, Metric
 from perfdb.record import Origin, Result
@@ -20,8 +19,8 @@ GREY, BLUE, VERMILION, ORANGE = "#808080", "#0072B2", "#D55E00", "#E69F00"
 """Okabe and Ito (2008): distinct in every common color blindness. Grey is for marks, 3.9:1 on white
 and 4.6:1 on the dark theme's background, and too faint for words (`ink`)."""
 
-PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", VERMILION, "#F0E442", "#999999")
-"""The colors for what has no order."""
+LEGEND_COLUMNS = 4
+"""Systems beside one another in a legend."""
 
 MATCH_PX, BAR_PX = 46, 58
 """The height of a ratio, and of a bar with two lines of text above it."""
@@ -158,8 +157,11 @@ def details(metric: Metric) -> list[str]:
     return [name for name in DETAILS if bound or name != "flops_convention"]
 
 
-def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
-    """A bar for each result; published ones are paler, labels of the others end in “measured”."""
+def bars(best: pd.DataFrame, metric: Metric) -> Layers:
+    """A bar for each result, in the color of its system; published ones are paler.
+
+    Labels of measured results end in “measured”.
+    """
     described = best[[*PARTS, *details(metric)]]
     rows = described.assign(
         place=range(len(described)),
@@ -170,10 +172,19 @@ def bars(best: pd.DataFrame, metric: Metric, systems: Sequence[str]) -> Layers:
         y=alt.Y("place:O", sort=None, axis=None), tooltip=[*described.columns, "figure"]
     )
     axis = alt.Axis(tickCount=5, format="%") if metric.name == "mfu" else alt.Axis(tickCount=5)
-    colors = alt.Scale(domain=list(systems), range=list(islice(cycle(PALETTE), len(systems))))
+    shades = {
+        title: colors.of_system(name)
+        for title, name in sorted(zip(best["system_title"], best["system"], strict=True))
+    }
+    is_dark = st.context.theme.type == "dark"
+    of_systems = alt.Scale(
+        domain=list(shades),
+        range=[one.dark if is_dark else one.light for one in shades.values()],
+    )
+    legend = alt.Legend(title=None, orient="top", columns=LEGEND_COLUMNS)
     drawn = base.mark_bar(height=14, yOffset=15).encode(
         x=alt.X("figure:Q", title=metric.title, axis=axis),
-        color=alt.Color("system_title:N", scale=colors, legend=None),
+        color=alt.Color("system_title:N", scale=of_systems, legend=legend),
         fillOpacity=alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45)),
     )
     names = base.mark_text(

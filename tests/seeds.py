@@ -191,8 +191,8 @@ def nemotron4() -> list[SeedRow]:
         if title := re.fullmatch(r"(Nemotron4 (\w+)) (BF16|FP8)", cells[0]):
             for place, gpus in enumerate((one.split("x")[0] for one in cells[1:]), start=1):
                 said = {
-                    "framework": "nemo", "system": "dgx-h100", "task": "pretrain",
-                    "model": MODELS[title[1]], "precision": title[3].lower(),
+                    "framework": "nemo", "release": "dgxc-benchmarking", "system": "dgx-h100",
+                    "task": "pretrain", "model": MODELS[title[1]], "precision": title[3].lower(),
                     "num_gpus": int(gpus),
                 }  # fmt: skip
                 figures = {one[0]: one[place] for one in split[at + 2 : at + 6]}

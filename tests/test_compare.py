@@ -132,7 +132,7 @@ class TestMatching:
     ("others", "said", "values"),
     [
         ([case(global_batch_size=256)], "B has it at GBS 256", {"global_batch_size": [256]}),
-        ([case(precision="fp8_mx")], "B has it at FP8-MX", {"precision": ["fp8_mx"]}),
+        ([case(precision="fp8_mx")], "B has it at MXFP8", {"precision": ["fp8_mx"]}),
         ([case(precision=None)], "B has it at an unknown precision", {"precision": [None]}),
         ([case(sequence_length=4096)], "B has it at sequence 4,096", {"sequence_length": [4096]}),
         (
@@ -353,7 +353,7 @@ class TestWords:
         [
             ([at(4.0)], [at(4.0, case=case(system="dgx-b200", precision="fp8_mx"))],
              "one and two share no work: different systems (DGX-H100 / DGX-B200); different "
-             "precisions (BF16 / FP8-MX)."),
+             "precisions (BF16 / MXFP8)."),
             ([], [at(4.0)], "one has no results."),
             ([at(4.0), at(4.0, case=case(system="cpu", model="gpt-tiny"))],
              [at(4.0, case=case(model="gpt-tiny")), at(4.0, case=case(system="cpu"))],

@@ -257,10 +257,10 @@ def rows_of(text: str, title: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
-def test_a_run_that_broke_off_changes_no_published_cell_and_says_why_it_has_no_figures(
+def test_a_run_that_broke_off_is_on_no_published_page(
     sqlite: URL, perfdb: Shell, tmp_path: Path
 ) -> None:
-    """Every cell of the page that was published, in its order, and a row of the run below."""
+    """Every cell of the page that was published, in its order, and nothing else."""
     filled(sqlite, PUBLISHED / "nemo-25.04.md")
     settings = "system=dgx-h100 model=llama3-8b num_gpus=8 sequence_length=8192 task=pretrain"
     options = [word for one in settings.split() for word in ("--set", one)]
@@ -270,18 +270,14 @@ def test_a_run_that_broke_off_changes_no_published_cell_and_says_why_it_has_no_f
     assert 0 == perfdb("publish", "--db", address, "--fail-on", "never").code
 
     text = (tmp_path / "published/nemo/25.04.md").read_text()
-    *shown, run = rows_of(text, "DGX-H100")
+    shown = rows_of(text, "DGX-H100")
     seed = [row.cells for row in seeds.nemo() if row.said["system"] == "dgx-h100"]
     wanted = [cells for cells in seed if "Task" not in cells]
     assert 8 == len(wanted) == len(shown)
     for cells, row in zip(wanted, shown, strict=True):
         assert list(cells) == [title for title in row if title in cells]
         assert [text or "–" for text in cells.values()] == [row[title] for title in cells]
-    assert ("Llama 3 8B", "8192", "–") == (
-        run["Model"], run["Sequence Length"], run["Tokens / sec / GPU"]
-    )  # fmt: skip
-    [mark] = re.findall(r"^\| Llama 3 8B (\[\^\d+\]) \|", text, re.MULTILINE)
-    assert f"\n{mark}: No figures: the log ends at step 29 of 100\n" in text
+    assert "No figures" not in text
 
 
 @pytest.mark.skipif(not seeds.FOLDER.is_dir(), reason="no seeds beside the project")

@@ -1,6 +1,6 @@
 """Every result, narrowed down: its figures, where they come from, and the best ones as bars."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 
 import pandas as pd
 import streamlit as st
@@ -82,8 +82,7 @@ def show() -> None:
     listed(
         (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )
-    systems = sorted(everything["system_title"].unique(), key=natural)
-    _bests(filled(shown), systems, is_newest=not st.session_state["release"])
+    _bests(filled(shown), is_newest=not st.session_state["release"])
 
 
 def counts(found: pd.DataFrame, of: int) -> str:
@@ -187,8 +186,8 @@ def exported(results: pd.DataFrame) -> str:
     return csv.render(table_of(rows)).decode()
 
 
-def _bests(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) -> None:
-    """Show the chart with its caption. `systems`: all in the store, each with its own color.
+def _bests(results: pd.DataFrame, *, is_newest: bool) -> None:
+    """Show the chart with its caption.
 
     `is_newest`: draw only each framework's newest release among the results with the figure.
     """
@@ -224,7 +223,7 @@ def _bests(results: pd.DataFrame, systems: Sequence[str], *, is_newest: bool) ->
     conventions = drawn["flops_convention"].astype(object)
     caption.append(counting(metric, conventions.where(conventions.notna(), None)))
     st.caption(" ".join(filter(None, caption)))
-    st.altair_chart(bars(drawn, metric, systems))
+    st.altair_chart(bars(drawn, metric))
 
 
 def newest(results: pd.DataFrame) -> pd.DataFrame:

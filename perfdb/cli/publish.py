@@ -80,7 +80,7 @@ def publish(
     elif rows:
         print_table("Pages", ("Page", "Action"), rows)
     elif not read.refused:
-        click.echo("The store holds no results: nothing is written.", err=True)
+        click.echo("No results with figures: nothing is written.", err=True)
     _say_left_behind(folder, read)
     return 1 if read.refused else 0
 

@@ -27,12 +27,14 @@ from perfdb.site import data, files, redaction
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
+from perfdb.site.grouping import on_gpus
 from perfdb.site.page import SitePage, key_of
 from perfdb.site.pages import (
     audits,
     catalog,
     changelog,
     changes,
+    cpu_tests,
     recipes,
     releases,
     runs,
@@ -52,6 +54,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     changelog.withdrawn_pages,
     changelog.unfinished_pages,
     runs.pages,
+    cpu_tests.pages,
     recipes.pages,
     recipes.coverage_pages,
     sources.pages,
@@ -150,7 +153,7 @@ def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
     return replace(
         found,
         pairs=tuple(changes.compared(map(vars, found.current), wrong)),
-        scaling=tuple(scaling.groups(found.results)),
+        scaling=tuple(scaling.groups(on_gpus(found.results))),
         hostnames=hostnames,
     )
 

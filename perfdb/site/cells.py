@@ -196,13 +196,11 @@ def origin(result: SiteResult) -> Markup:
             links.append(link(which(result), source))
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
+    links.append(Markup('<a href="{}">reproduce</a>').format(evidence(result)))
     return render_text(
-        '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}'
-        '{% if withheld %} <span class="perf-withheld">no figures: {{ withheld }}</span>'
-        "{% endif %}",
+        '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}',
         origin=str(result.origin),
         links=joined(links, " "),
-        withheld=result.withheld_text,
     )
 
 
@@ -280,9 +278,10 @@ def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
 
 def _titled(column: ShownColumn, result: SiteResult) -> HtmlCell:
     """A task or a precision."""
-    title = titles.task if column.kind == "task" else titles.precision
-    text = as_printed(column, result) or title(getattr(result, column.fields[0]))
-    return HtmlCell(text or units.UNKNOWN)
+    if column.kind == "precision":
+        own = titles.precision(result.precision) or as_printed(column, result)
+        return HtmlCell(own or units.UNKNOWN)
+    return HtmlCell(as_printed(column, result) or titles.task(result.task) or units.UNKNOWN)
 
 
 def _options(_: ShownColumn, result: SiteResult) -> HtmlCell:

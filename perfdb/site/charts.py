@@ -6,16 +6,17 @@ names below the axes.
 """
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from math import ceil, floor, inf, log2, log10
+from math import ceil, floor, inf, isfinite, log2, log10
 from typing import Final, Literal
 
 from markupsafe import Markup
 
 from perfdb import units
-from perfdb.site.data import RunData
+from perfdb.catalog.colors import Shade
+from perfdb.site.data import RunData, RunStep
 from perfdb.site.templates import joined, render
 
 TEXT: Final = "var(--pst-color-text-base, currentColor)"
@@ -33,8 +34,6 @@ FAINT: Final = f"color-mix(in srgb, {MUTED} 65%, var(--pst-color-background, #ff
 """A neutral bar: lighter than the good and the bad ones."""
 SERIES: Final = (STEP, MEDIAN, GOOD, PUBLISHED, WARNING, MUTED)
 """The colors of lines in one chart."""
-OF_PEAKS: Final = {"bf16": STEP, "fp8": MEDIAN, "fp4": GOOD}
-"""The colors of bars, by the precision of the peak behind their MFU."""
 
 MOST_BARS: Final = 24
 MOST_LINES: Final = 6
@@ -82,13 +81,15 @@ class ChartBar:
 class ChartLine:
     """A line through points. `text` has their values as tables print them.
 
-    An `ideal` line shows what would be if nothing were lost; it has no texts.
+    An `ideal` line shows what would be if nothing were lost; it has no texts. Without a `colour`
+    it has the next of `SERIES`.
     """
 
     label: str
     points: tuple[Point, ...]
     text: tuple[str, ...] = ()
     ideal: bool = False
+    colour: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,19 @@ STYLES: Final = tuple(zip(SERIES, DASHES, MARKS, strict=True))
 """Lines differ in color, dashes and marks, so that each of the three tells them apart."""
 
 
-def with_note(drawn: Markup, note: Markup) -> Markup:
-    """A drawing and the note on it, at its right where there is room."""
-    return Markup('<div class="perf-drawn">{}{}</div>\n').format(drawn, note)
+def with_note(drawn: Markup, note: Markup, key: str = "") -> Markup:
+    """The key of a drawing, the drawing and the note on it, at its right where there is room."""
+    return Markup('<div class="perf-drawn">{}{}{}</div>\n').format(key, drawn, note)
+
+
+def colour(shade: Shade) -> str:
+    """A color of the catalog, in light and in dark."""
+    return f"light-dark({shade.light}, {shade.dark})"
+
+
+def key(colours: Mapping[str, str]) -> Markup:
+    """What each color of a drawing means."""
+    return render("key", colours=colours) if colours else Markup("")
 
 
 def step_times(page: RunData) -> Markup | None:
@@ -179,6 +190,25 @@ def step_times(page: RunData) -> Markup | None:
     ticks = [tick for tick in _ticks(1, end) if tick[0] == int(tick[0])]
     title = f"Step times of {page.run.run_id}"
     return _lines(title, sentence, _Axes("step time (s)", "step", (0.5, end), ticks), curves)
+
+
+def over_steps(
+    page: RunData, axis: str, value_of: Callable[[RunStep], float | None]
+) -> Markup | None:
+    """A figure of each step over the steps; None where fewer than two steps have it, or it is 0."""
+    known = {it.step: value for it in page.steps if (value := value_of(it)) is not None}
+    times = sorted((step, value) for step, value in known.items() if isfinite(value))
+    if len(times) < 2 or not any(value for _, value in times):
+        return None
+    least, most = (f(value for _, value in times) for f in (min, max))
+    end = times[-1][0] + 0.5
+    ticks = [tick for tick in _ticks(1, end) if tick[0] == int(tick[0])]
+    ends = (units.significant(it) for it in (least, most))
+    sentence = f"{axis} of {units.counted(len(times), 'step')}, between {' and '.join(ends)}."
+    mark = CIRCLE if len(times) <= MOST_MARKS else ""
+    axes = _Axes(axis, "step", (0.5, end), ticks, min(0.0, least))
+    title = f"{axis} of {page.run.run_id}"
+    return _lines(title, sentence, axes, [_Curve("", times, STEP, mark=mark)])
 
 
 def over_gpus(title: str, axis: str, series: Sequence[ChartLine], low: float = 0.0) -> Markup:
@@ -214,11 +244,12 @@ def _curves(series: Sequence[ChartLine], place: Callable[[float], float]) -> lis
     """The ideal lines, one of them with a name, and the others over them."""
     moved = [(line, [(place(x), y) for x, y in line.points]) for line in series]
     ideal = [(line.label, points) for line, points in moved if line.ideal]
-    solid = [(line.label, points) for line, points in moved if not line.ideal]
+    solid = [(line, points) for line, points in moved if not line.ideal]
     return [
         *(_Curve(name if n == 0 else "", points, MUTED, "1.6 2.6")
           for n, (name, points) in enumerate(ideal)),
-        *(_Curve(name, points, *style) for (name, points), style in zip(solid, cycle(STYLES))),
+        *(_Curve(line.label, points, line.colour or color, dashes, mark)
+          for (line, points), (color, dashes, mark) in zip(solid, cycle(STYLES))),
     ]  # fmt: skip
 
 

@@ -87,6 +87,11 @@ class Profile:
     columns: tuple[ShownColumn, ...]
     is_offered: bool = True
 
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether its rows are runs, however they ended."""
+        return self.columns[0].kind == "run"
+
 
 def _size(field: str) -> ShownColumn:
     """A column that is called as its field is, by an abbreviation of the glossary."""
@@ -258,6 +263,7 @@ _WORK: Final = (
 """The rates where a narrow screen still has them, and with them where they are from."""
 OF_MODEL = Profile("of-model", _ours(f"system model? {_WORK}"))
 ON_SYSTEM = Profile("on-system", _ours(f"model {_WORK}"))
+CPU_TESTS = Profile("cpu-tests", _ours(f"model system {_WORK}"))
 CASE = Profile("case", _ours(
     "model precision gpus sequence GBS MBS LBS GA DP TP SP PP CP VP EP ETP FSDP kernels variant "
     "container+"
@@ -309,6 +315,18 @@ def of_results(results: Sequence[SiteResult]) -> Profile:
         )
     ]
     return replace(profile, columns=(*shown, *others, *_extra_columns(results)))
+
+
+def figures_first(profile: Profile) -> Profile:
+    """The profile with what was achieved right behind the model, the precision and the GPUs."""
+    first = [it for it in profile.columns if it.fields in _NAMING]
+    figures = [it for it in profile.columns if it.is_figure]
+    others = [it for it in profile.columns if it not in first and it not in figures]
+    return replace(profile, columns=(*first, *figures, *others))
+
+
+_NAMING: Final = (MODEL.fields, TASK.fields, PRECISION.fields, GPUS.fields)
+"""What names a row."""
 
 
 def by_system(profile: Profile) -> Profile:

@@ -14,6 +14,7 @@ from perfdb import catalog as catalogue
 from perfdb.audit.report import counts, ordered
 from perfdb.audit.review import Entry, explained
 from perfdb.catalog import names
+from perfdb.catalog.titles import model as model_title
 from perfdb.compare import run_diff
 from perfdb.compare.coverage import RowCoverage
 from perfdb.compare.releases import builds, known_releases
@@ -344,10 +345,16 @@ def _relocated(rows: Iterable[StoredRow], titles: Mapping[object, str]) -> Itera
     """Rows with these titles of models, and their sources without folders of a machine."""
     for row in rows:
         yield row | {
-            "model_title": titles.get(row["model"], row["model_title"]),
+            "model_title": titles.get(row["model"]) or _titled(row),
             "notes": tuple(row["notes"]) if isinstance(row["notes"], list) else row["notes"],
             "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
         }
+
+
+def _titled(row: StoredRow) -> str:
+    """The stored title of a model; where that is its name, one as the name spells it."""
+    name, title = str(row["model"]), str(row["model_title"])
+    return model_title(name) if title == name else title
 
 
 def _audited(

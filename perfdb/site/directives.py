@@ -25,7 +25,14 @@ from perfdb.site.columns import TERMS
 from perfdb.site.data import SiteResult
 from perfdb.site.downloads import FORMAT_TITLES, write_download
 from perfdb.site.files import DOWNLOADS, EVERYTHING, PUBLISHED
-from perfdb.site.grouping import Grouping, by_name, release_title, section_title, sections
+from perfdb.site.grouping import (
+    Grouping,
+    by_name,
+    newest_systems_first,
+    release_title,
+    section_title,
+    sections,
+)
 from perfdb.site.page import Block, Section, Tab, Tabs
 from perfdb.site.pages import home, releases
 from perfdb.site.templates import FILE_SCHEME, KEYS, made_html, paragraph, render_text
@@ -217,9 +224,10 @@ class DeclaredDirective(SiteDirective):
     def tabs(self, label: str, results: Sequence[SiteResult]) -> list[Block]:
         """A tab for each system or model."""
         group_by: Grouping = "model" if self.options.get("group-by") == "model" else "system"
+        of_models = group_by == "model"
+        groups = by_name(results, group_by) if of_models else newest_systems_first(results)
         tabs = [
-            Tab(it.name, it.title, self.table(f"{label}, {it.title}", it.results))
-            for it in by_name(results, group_by)
+            Tab(it.name, it.title, self.table(f"{label}, {it.title}", it.results)) for it in groups
         ]
         return [Tabs(group_by, tabs)]
 
@@ -230,7 +238,8 @@ class DeclaredDirective(SiteDirective):
         already.
         """
         named = self.options.get("profile")
-        profile = columns.NAMED[named] if named else columns.of_results(results)
+        own = columns.figures_first(columns.of_results(results))
+        profile = columns.NAMED[named] if named else own
         if self.options.get("group-by") == "model":
             profile = columns.by_system(profile)
         seen = self.env.temp_data.setdefault("perfdb-rows", Counter())

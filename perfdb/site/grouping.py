@@ -1,7 +1,9 @@
 """How results are put together: by task, by system or model, by release, the newest first."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from typing import Literal, Protocol, TypeVar
 
@@ -96,6 +98,35 @@ def by_name(results: Iterable[SiteResult], group_by: Grouping) -> list[ResultGro
     ]
 
 
+def newest_systems_first(results: Iterable[SiteResult]) -> list[ResultGroup]:
+    """A group for each system, from the newest to the oldest, and CPUs last."""
+    return sorted(by_name(results, "system"), key=lambda group: newest_system_order(group.name))
+
+
+@cache
+def newest_system_order(name: str) -> tuple[float, float, tuple[int, str]]:
+    """A key that sorts systems from the newest down: by BF16 peak, then by memory of a GPU."""
+    entry = catalog.systems().get(name)
+    peak = entry.peaks.get("bf16") if entry else None
+    memory_gb = entry.memory_gb if entry else None
+    return -(peak.tflops if peak else 0.0), -(memory_gb or 0.0), system_order(name)
+
+
+def release_dates(results: Iterable[SiteResult]) -> dict[ReleaseName, date]:
+    """When each release came out: the month in its version, as of 25.04, else its newest source.
+
+    A release of which neither is known came first.
+    """
+    return {name: _dated(name[1], some) for name, some in grouped(results, _release).items()}
+
+
+def _dated(version: str | None, results: Iterable[SiteResult]) -> date:
+    if found := re.match(r"(2[0-9])\.(0[1-9]|1[0-2])(?![0-9])", version or ""):
+        return date(2000 + int(found[1]), int(found[2]), 1)
+    days = [it.published_on or (it.started_at and it.started_at.date()) for it in results]
+    return max(filter(None, days), default=date.min)
+
+
 def _task_order(task: str) -> tuple[int, str]:
     return catalog_order(task, titles.TASKS)
 
@@ -178,6 +209,21 @@ def _release(one: OfRelease) -> ReleaseName:
 def is_on_gpus(result: SiteResult) -> bool:
     """Whether its system has GPUs."""
     return catalog.has_gpus(result.system)
+
+
+def on_gpus(results: Iterable[SiteResult]) -> list[SiteResult]:
+    """The results on GPUs; all of them where none is on a GPU.
+
+    CPU tests say nothing of speed: no chart, index or headline has them beside other results.
+    """
+    every = [*results]
+    return [one for one in every if is_on_gpus(one)] or every
+
+
+def cpu_tests(results: Iterable[SiteResult]) -> list[SiteResult]:
+    """The results that `on_gpus` leaves out."""
+    every = [*results]
+    return [one for one in every if not is_on_gpus(one)] if any(map(is_on_gpus, every)) else []
 
 
 def release_title(framework: str, version: str | None) -> str:

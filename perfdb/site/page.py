@@ -26,12 +26,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from perfdb.site.addresses import FINE_TUNING, TUNED, slug
+from perfdb.site import addresses, cells
+from perfdb.site.addresses import FINE_TUNING, TUNED, result_row, slug
 from perfdb.site.columns import Profile
 from perfdb.site.data import RunFile, SiteResult
 from perfdb.site.files import MARK
 from perfdb.site.tables import results_table
-from perfdb.site.templates import render
+from perfdb.site.templates import render, with_short_hashes
 from perfdb.units import counted
 
 LONGEST: Final = 160
@@ -141,13 +142,15 @@ class SitePage:
     def text(self) -> str:
         """The MyST text: front matter, title, and the directive in place of the blocks."""
         aside = [] if self.has_contents else ["html_theme.sidebar_secondary.remove: true"]
-        sentence = " ".join(self.about.split())
+        sentence, title = (
+            with_short_hashes(" ".join(it.split())) for it in (self.about, self.title)
+        )
         if len(sentence) > LONGEST:
             sentence = f"{sentence[: LONGEST - 1].rstrip()}…"
         about = f"description: {yaml_text(sentence)}"
         lines = ["---", MARK, about, *FRONT, *aside, "orphan: true", "---", ""]
         lines += [f"({self.label})="] if self.label else []
-        lines += [f"# {myst(self.title)}", "", "```{perfdb-page}", "```", ""]
+        lines += [f"# {myst(title)}", "", "```{perfdb-page}", "```", ""]
         if self.below:
             entries = [f"/{name}" for name in self.below]
             lines += ["```{toctree}", ":hidden:", "", *entries, "```", ""]
@@ -163,9 +166,34 @@ def key_of(body: Body) -> str:
 def offered(
     label: str, results: Sequence[SiteResult], profile: Profile, ids: Sequence[str] = ()
 ) -> list[Block]:
-    """The table of some results by a profile, with its downloads."""
-    table: Block = results_table(label, results, profile, ids).html
-    return [table, Download(tuple(results))] if profile.is_offered else [table]
+    """The table of some results by a profile, a list of the runs without figures, and downloads.
+
+    `ids` are their anchors where these have others than everywhere. A table of runs has them all.
+    """
+    anchors = ids or ([""] * len(results) if profile.is_of_runs else list(map(result_row, results)))
+    known = [*zip(results, anchors, strict=True)]
+    aside = [] if profile.is_of_runs else [one for one in known if one[0].withheld]
+    rows = [one for one in known if profile.is_of_runs or not one[0].withheld]
+    made: list[Block] = []
+    if rows:
+        own = [anchor for _, anchor in rows] if ids else []
+        made.append(results_table(label, [it for it, _ in rows], profile, own).html)
+    if aside:
+        made.append(render("no_figures", runs=[_without_figures(*one) for one in aside]))
+    return [*made, Download(tuple(results))] if profile.is_offered else made
+
+
+def _without_figures(result: SiteResult, anchor: str) -> dict[str, object]:
+    """What the list of runs without figures says of one."""
+    run_id, source = result.run_id, addresses.of_source(result.source_sha256)
+    return {
+        "id": anchor,
+        "work": cells.work(result),
+        "document": addresses.of_run(run_id) if run_id else source,
+        "why": result.withheld_text,
+        "which": cells.which(result),
+        "flag": cells.flag_mark(result),
+    }
 
 
 def summary_of_results(results: Sequence[SiteResult]) -> str:

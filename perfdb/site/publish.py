@@ -139,7 +139,8 @@ def _tab(group: ResultGroup, method: Mapping[str, object]) -> PublishedTab:
         for one in family.columns
         if one.kind != "origin" and method.keys().isdisjoint(one.fields)
     )
-    table = results_table(group.title, group.results, replace(family, columns=kept))
+    shown = replace(family, columns=kept)
+    table = results_table(group.title, group.results, shown, verbatim=True)
     rows = [
         replace(row, notes=(*one.note_texts, *_of_row(one, method)))
         for row, one in zip(table.rows, group.results, strict=True)
@@ -149,13 +150,11 @@ def _tab(group: ResultGroup, method: Mapping[str, object]) -> PublishedTab:
 
 
 def _of_row(result: SiteResult, method: Mapping[str, object]) -> Iterator[str]:
-    """Why a run has no figures, of how many it is one, and a window that is not that of all rows.
+    """Of how many runs it is one, and a window that is not that of all rows.
 
-    A table of our own site says the first two where its rows are from.
+    A table of our own site says the first where its rows are from.
     """
-    if result.withheld:
-        yield f"No figures: {result.withheld_text}"
-    elif result.num_results > 1:
+    if result.num_results > 1:
         of_several = result.run_id is not None and result.num_finished > 1
         yield f"{which(result)}: {CHOSEN}" if of_several else which(result)
     if result.window and result.window != method.get("window"):
@@ -213,9 +212,9 @@ def read(
 ) -> Publication:
     """The pages of these releases, or of all; what the audit objects to is among a result's notes.
 
-    `known` are the findings that are accepted.
+    Runs without figures are on none. `known` are the findings that are accepted.
     """
-    rows = representative(connection)
+    rows = [row for row in representative(connection) if not row.withheld]
     wanted = [row for row in rows if releases is None or row.release_id in releases]
     shown = {row.result_id for row in wanted}
     stored = connection.execute(results.current_findings()).mappings()

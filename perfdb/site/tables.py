@@ -158,14 +158,19 @@ def results_table(
     results: Sequence[SiteResult],
     profile: Profile,
     ids: Sequence[str] = (),
+    *,
+    verbatim: bool = False,
 ) -> HtmlTable:
     """A row for each result; columns that the profile does not need are left out.
 
-    `ids` are the anchors of the rows where these have others than everywhere.
+    `ids` are the anchors of the rows where these have others than everywhere. Numbers have
+    thousands separators; in a `verbatim` table only where the page printed them so.
     """
     heads, made, above = [], [], []
     for column in profile.columns:
         cells = [shown.cell(column, one) for one in results]
+        if column.numeric and not verbatim:
+            cells = list(map(_regrouped, cells))
         values = {cell.content for cell in cells}
         if column.shown == "once" and len(values) == 1 and values != {units.UNKNOWN}:
             above.append(f"{column.title}: {values.pop()}")
@@ -179,7 +184,7 @@ def results_table(
                     for cell, one in zip(cells, results, strict=True)
                 ]
             )
-    anchor = run_row if profile.columns[0].kind == "run" else result_row
+    anchor = run_row if profile.is_of_runs else result_row
     rows = [
         HtmlRow(
             row,
@@ -192,3 +197,9 @@ def results_table(
         for place, (row, result) in enumerate(zip(zip(*made, strict=True), results, strict=True))
     ]
     return HtmlTable(label, heads, rows, above=above)
+
+
+def _regrouped(cell: HtmlCell) -> HtmlCell:
+    """A cell with thousands separators; markup as it is."""
+    is_markup = isinstance(cell.content, Markup)
+    return cell if is_markup else replace(cell, content=units.regrouped(cell.content))

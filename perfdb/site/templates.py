@@ -77,6 +77,11 @@ def short_hash(text: str) -> Markup:
     return Markup(marked)
 
 
+def with_short_hashes(text: str) -> str:
+    """Text with the first ten signs of the hash of each commit."""
+    return _COMMIT.sub(lambda found: found[0][:10], text)
+
+
 def facts(label: str, items: Iterable[tuple[str, str]]) -> Markup:
     """Names and what is known of them: a table of two columns without a head."""
     return render("facts", label=label, items=items)

@@ -1,5 +1,6 @@
 """Comparisons of releases: which are made, what is matched, and what is open about them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,30 @@ def test_the_list_reports_why_there_is_nothing_to_compare() -> None:
     ):
         [index] = changes.pages(site_data(result(release=version) for version in releases))
         assert why in words(soup(index))
+
+
+def test_no_difference_within_the_rounding_of_samples_per_second_is_spoken_of(sqlite: URL) -> None:
+    """At 8,192 tokens on 64 GPUs a sample per second is 128 tokens/s/GPU: 13 to 14 samples are one.
+
+    Llama 3 70B takes 0.45 TFLOP per token, whatever its rate was rounded to. A step of three
+    samples, and TFLOP/s of a hundred times as many FLOPs, are spoken of still.
+    """
+    model = {"model": "llama3-70b", "num_gpus": 64, "sequence_length": 8192}
+    sizes = (32, 64, 128, 256, 512, 1024)
+    moved = {256: (16, 890), 512: (13, 72_300), 1024: (14, 726)}
+    for number, (version, batch) in enumerate((it, size) for it in "12" for size in sizes):
+        samples, tflops = moved.get(batch, (13, 723)) if version == "2" else (13, 723)
+        figures = Figures(tokens_per_sec_per_gpu=128 * samples, model_tflops_per_sec_per_gpu=tflops)
+        printed = {"tokens_per_sec_per_gpu": f"{128 * samples:,}",
+                   "model_tflops_per_sec_per_gpu": f"{tflops:,}"}  # fmt: skip
+        work = {**model, "global_batch_size": batch}
+        store_row(sqlite, number, f"25.0{version}", work, figures=figures, printed=printed)
+    shown = soup(pages_of(sqlite)["changes/nemo"])
+    assert {"32": "same", "256": "faster", "1024": "same"} == {
+        size: line["B is"]
+        for line in table(shown)
+        if (size := line["Work"].rpartition("GBS ")[2].replace(",", "")) in ("32", "256", "1024")
+    }
+    [named] = shown.select("p + ul li")
+    assert "72,300" in words(named)
+    assert ["+23.1%"] == re.findall(r"[+−][\d.]+%", words(shown.select_one("svg desc")))

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar, get_args
 from markupsafe import Markup
 
 from perfdb import catalog, units
-from perfdb.catalog import titles
+from perfdb.catalog import colors, titles
 from perfdb.compare import report
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
@@ -16,7 +16,7 @@ from perfdb.site import addresses, charts
 from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, work
 from perfdb.site.charts import ChartBar, ChartLine
 from perfdb.site.data import SiteResult
-from perfdb.site.grouping import of_newest_releases, system_order
+from perfdb.site.grouping import catalog_order, of_newest_releases, system_order
 from perfdb.site.pages import parts
 from perfdb.site.pages.parts import differing, label, note, rows_left_out
 from perfdb.site.tables import HtmlHead, plain
@@ -28,8 +28,8 @@ Key = TypeVar("Key")
 Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
 RATES: Final[Sequence[Rate]] = get_args(Rate)
 
-HEADLINE: Final = "Highest TFLOP/s"
-RULE: Final = "of pre-training where there is any"
+HEADLINE: Final = "Best pre-training TFLOP/s/GPU"
+RULE: Final = "fine-tuning where there is no pre-training"
 PRETRAINING: Final = "pretrain"
 
 OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
@@ -103,9 +103,16 @@ def details(metric: Metric) -> list[str]:
 
 
 def chart(
-    title: str, results: Sequence[SiteResult], names: Sequence[str], label_parts: Sequence[str]
+    title: str,
+    results: Sequence[SiteResult],
+    names: Sequence[str],
+    label_parts: Sequence[str],
+    *,
+    of_release: bool = False,
 ) -> Markup:
     """The best of the newest releases as bars: one for each label. Nothing for fewer than two.
+
+    `of_release`: the results are of one release.
 
     A label has the parts, and of the DETAILS those in which the results differ. What has no bar is
     counted below. Where every row has open errors, a sentence says so.
@@ -128,6 +135,7 @@ def chart(
     below = render(
         "bars_note",
         parts=named,
+        of_release=of_release,
         frameworks=len({result.framework for result in shown}),
         counting=report.counting(metric, (result.flops_convention for result in shown)),
         drawn=len(shown),
@@ -139,17 +147,35 @@ def chart(
     )
     full = (*named, *differing(["origin"], shown))
     bars = [_bar(label(full, result), result, metric) for result in shown]
-    return charts.with_note(charts.bars(title, metric.title, bars), below)
+    return charts.with_note(charts.bars(title, metric.title, bars), below, of_precisions(shown))
+
+
+def of_precisions(shown: Iterable[SiteResult]) -> Markup:
+    """The key of a drawing whose colors are those of precisions, in the order of the catalog."""
+    names = sorted({it.precision for it in shown}, key=_precision_order)
+    return charts.key({precision_text(it): _colour(it) for it in names})
+
+
+def precision_text(name: str | None) -> str:
+    """'FP8-CS'; that it is not stated, where it is unknown."""
+    return titles.precision(name) or "precision not stated"
+
+
+def _precision_order(name: str | None) -> tuple[int, str]:
+    return catalog_order(name or "", catalog.precisions())
+
+
+def _colour(precision: str | None) -> str:
+    return charts.colour(colors.of_precision(precision))
 
 
 def _bar(text: str, result: SiteResult, metric: Metric) -> ChartBar:
-    """A bar in the color of the peak that its precision is measured against."""
+    """A bar in the color of its precision."""
     value = figure(result, metric.name) or 0.0
     shown = value * 100 if metric.unit == "fraction" else value
     computed = " · computed" if is_computed(result, metric.name) else ""
-    entry = catalog.precisions().get(result.precision or "")
-    colour = charts.OF_PEAKS.get((entry and entry.peak) or "", charts.MUTED)
-    return ChartBar(f"{text}{computed}", shown, figure_text(result, metric.name), colour)
+    printed = figure_text(result, metric.name)
+    return ChartBar(f"{text}{computed}", shown, printed, _colour(result.precision))
 
 
 Work = Mapping[str, SiteResult]
@@ -233,5 +259,6 @@ def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[
         there = [(float(place), one[name]) for place, name in enumerate(names) if name in one]
         points = tuple((place, figure(it, metric.name) or 0.0) for place, it in there)
         texts = tuple(figure_text(it, metric.name) for _, it in there)
-        lines.append(ChartLine(label(named, _first(one)), points, texts))
+        colour = _colour(_first(one).precision)
+        lines.append(ChartLine(label(named, _first(one)), points, texts, colour=colour))
     return lines

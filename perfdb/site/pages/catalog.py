@@ -18,7 +18,7 @@ from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.cells import HtmlCell, gpus, marked
 from perfdb.site.columns import Profile
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
-from perfdb.site.grouping import ReleaseName, release_title, system_order
+from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title, system_order
 from perfdb.site.page import Block, Section, SitePage
 from perfdb.site.pages import best_results, comparisons, parts
 from perfdb.site.pages.parts import heads, link_cell, precision_of, release_of
@@ -69,8 +69,8 @@ def model_pages(data: SiteData) -> Iterator[SitePage]:
     for name, results in _results_by(data.results, lambda one: one.model).items():
         entry = catalog.models().get(name)
         title = entry.title if entry else results[0].model_title
-        links = tuple(scaling[name])
-        models.append(Subject(name, addresses.of_model(name), title, tuple(results), links))
+        links, shown = tuple(scaling[name]), tuple(grouping.on_gpus(results))
+        models.append(Subject(name, addresses.of_model(name), title, shown, links))
     models.sort(key=lambda model: natural(model.title))
     audited = grouped(data.audited, lambda entry: entry.result.model)
     bodies = [partial(_model, it, tuple(audited.get(it.name, ()))) for it in models]
@@ -109,11 +109,12 @@ def _pages(
     index: Callable[[Subjects], list[Block]],
     bodies: Sequence[partial[list[Block]]],
 ) -> Iterator[SitePage]:
-    """The list of models or of systems, and the page of each."""
-    names = page.summary_of_names(subject.title for subject in subjects) or "none yet"
-    about = f"{units.counted(len(subjects), kind)} with results: {names}."
-    below = [subject.document for subject in subjects]
-    body = partial(index, tuple(subjects))
+    """The list of models or of systems, without those that only CPU tests have, and all pages."""
+    listed = [it for it in subjects if any(map(is_on_gpus, it.results))] or subjects
+    names = page.summary_of_names(subject.title for subject in listed) or "none yet"
+    about = f"{units.counted(len(listed), kind)} with results: {names}."
+    below = [subject.document for subject in listed]
+    body = partial(index, tuple(listed))
     yield SitePage(document, f"{kind.capitalize()}s", about, body, below=below)
     for one, body in zip(subjects, bodies, strict=True):
         releases = page.summary_of_names(map(release_of, one.results))
@@ -159,12 +160,10 @@ def _systems(systems: Subjects) -> list[Block]:
     """The list of systems with their headlines, dense peaks and memory."""
     if not systems:
         return [page.no_data()]
-    hint = "Of the newest release of each framework, without rows with open errors"
-    top = HtmlHead(best_results.HEADLINE, f"{hint}, {best_results.RULE}", wide=True, near=True)
+    hint = f"Best of all releases, without rows with open errors; {best_results.RULE}"
+    top = HtmlHead(best_results.HEADLINE, hint, wide=True, near=True)
     highest = [
-        best_results.headline_cell(
-            grouping.of_newest_releases(it.results), lambda result: f", in {release_of(result)}"
-        )
+        best_results.headline_cell(it.results, lambda result: f", in {release_of(result)}")
         for it in systems
     ]
     entries = [catalog.systems().get(it.name) for it in systems]
@@ -177,7 +176,8 @@ def _systems(systems: Subjects) -> list[Block]:
     head = HtmlHead("Memory (GB)", "of each GPU", numeric=True)
     known.append((head, [HtmlCell(units.number(it)) for it in memory]))
     names = {it.name for it in systems}
-    left = [system.title for name, system in catalog.systems().items() if name not in names]
+    others = (it for name, it in catalog.systems().items() if name not in names)
+    left = [system.title for system in others if catalog.has_gpus(system.name)]
     missing = f" No results yet: {', '.join(left)}." if left else ""
     made = _index_table("System", "Models", systems, known, lambda it: it.model)
     return [paragraph(f"Every system that the store has results on.{missing}"), made]

@@ -1,8 +1,8 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
 from typing import Final
@@ -10,6 +10,8 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, units
+from perfdb.audit.equations import whole_samples
+from perfdb.audit.interval import half_unit
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Side, Verdict, comparison, marked, metric_for, report
 from perfdb.compare.releases import of_rows
@@ -65,7 +67,8 @@ Row = Mapping[str, object]
 class ReleasePair:
     """A release of a framework against the newest before it that shares work.
 
-    `skipped` are those between, each with the reason why it is left out.
+    `skipped` are those between, each with the reason why it is left out. `rounded` are those of the
+    two that computed their published tokens/s from whole samples/s, as the audit infers.
     """
 
     framework: str
@@ -73,12 +76,20 @@ class ReleasePair:
     after: str
     comparison: Comparison
     skipped: tuple[tuple[str, str], ...] = ()
+    rounded: frozenset[str] = frozenset()
     is_newest: bool = False
 
     @property
     def document(self) -> str:
         """The name of its page: that of the newest release is the framework's own."""
         return addresses.of_changes(self.framework, None if self.is_newest else self.after)
+
+    @property
+    def is_on_gpus(self) -> bool:
+        """Whether it compares results on GPUs."""
+        found = self.comparison
+        sides = (*(it.b for it in found.matched), *found.only_a, *found.only_b)
+        return any(catalog.has_gpus(side.shown.system) for side in sides)
 
     @property
     def title(self) -> str:
@@ -95,7 +106,8 @@ def compared(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]
     of_releases = [row for row in rows if row["release"] is not None]
     stored = grouped(of_releases, lambda row: str(row["framework"]))
     for framework in sorted(stored, key=titles.framework):
-        releases = grouped(stored[framework], lambda row: str(row["release"]))
+        every = grouped(stored[framework], lambda row: str(row["release"]))
+        releases = {name: list(filter(_is_on_gpus, some)) or some for name, some in every.items()}
         newest_first = sorted(
             releases.items(),
             key=lambda one: version_order(one[0], int(str(one[1][0]["build"]))),
@@ -118,6 +130,10 @@ def _of_framework(
     def read(name: str) -> tuple[Result, ...]:
         return marked(of_rows(releases[name]), wrong)
 
+    @cache
+    def is_rounded(name: str) -> bool:
+        return whole_samples([one for one in read(name) if not one.is_measured])
+
     made: list[ReleasePair] = []
     for after, earlier, is_newest in _candidates(releases):
         sharing = next((name for name in earlier if work[name] & work[after]), None)
@@ -130,16 +146,43 @@ def _of_framework(
             ends = (release_title(framework, name), release_title(framework, after))
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append((name, reason))
+        rounded = frozenset(filter(is_rounded, (before, after)))
         found = ReleasePair(
             framework=framework,
             before=before,
             after=after,
-            comparison=comparison(read(before), read(after)),
+            comparison=_judged_by_quantum(comparison(read(before), read(after)), rounded),
             skipped=tuple(skipped),
+            rounded=rounded,
             is_newest=is_newest,
         )
         made.append(found)
     return made
+
+
+def _judged_by_quantum(found: Comparison, rounded: Collection[str]) -> Comparison:
+    """The comparison, in which no match is faster or slower by the rounding of samples/s alone."""
+    judged = (
+        replace(it, judgement=replace(it.judgement, verdict=Verdict.SAME))
+        if it.judgement.verdict in COLOURS and is_within_quantum(it, rounded)
+        else it
+        for it in found.matched
+    )
+    return replace(found, matched=tuple(judged)) if rounded else found
+
+
+def is_within_quantum(match: Match, rounded: Collection[str]) -> bool:
+    """Whether tokens/s/GPU differ by no more than the rounding of samples/s in these releases."""
+    a, b = (usable(side.shown, RATE) for side in (match.a, match.b))
+    if match.metric != RATE or a is None or b is None:
+        return False
+    return abs(a - b) <= sum(_half_quantum(side.shown, rounded) for side in (match.a, match.b))
+
+
+def _half_quantum(result: Result, rounded: Collection[str]) -> float:
+    """Half a sample per second, in tokens/s/GPU; 0 where the release did not round to samples."""
+    is_exact = result.is_measured or result.release not in rounded
+    return 0.0 if is_exact else result.sequence_length / result.num_gpus / 2
 
 
 def _candidates(
@@ -150,11 +193,7 @@ def _candidates(
     A release without a result on a GPU is neither the newest nor what others are compared with,
     unless there is nothing else. Rolling branches come last: they are no release's predecessor.
     """
-    on_gpus = [
-        name
-        for name, some in releases.items()
-        if any(catalog.has_gpus(str(row["system"])) for row in some)
-    ]
+    on_gpus = [name for name, some in releases.items() if any(map(_is_on_gpus, some))]
     numbered = [name for name in releases if not is_rolling(name)]
     first = [name for name in numbered if name in on_gpus] or numbered
     newest = next((name for name in on_gpus or releases if not is_rolling(name)), None)
@@ -164,6 +203,10 @@ def _candidates(
     for after in releases:
         if is_rolling(after):
             yield after, first if after in on_gpus else numbered, False
+
+
+def _is_on_gpus(row: Row) -> bool:
+    return catalog.has_gpus(str(row["system"]))
 
 
 def tally(pair: ReleasePair) -> Mapping[Verdict, int]:
@@ -178,25 +221,26 @@ def not_judged(pair: ReleasePair) -> str:
     return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
 
 
-def tally_text(pair: ReleasePair, by: str = "") -> str:
+def tally_text(pair: ReleasePair) -> str:
     """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
     judged = {it: count for it, count in tally(pair).items() if it != Verdict.NOT_JUDGED}
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
-    compared = f"{sum(judged.values()):,} compared{by}{f': {verdicts}' if verdicts else ''}"
+    compared = f"{sum(judged.values()):,} compared{f': {verdicts}' if verdicts else ''}"
     return "; ".join(filter(None, (compared, not_judged(pair))))
 
 
-def disagreement(match: Match) -> str | None:
+def disagreement(match: Match, rounded: Collection[str] = ()) -> str | None:
     """The figures of a match whose TFLOP/s changed by another factor than its tokens/s, if any.
 
     'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722 → 72,000'. The change must be beyond the rounding
-    of the four. The same work takes the same FLOPs per token, so that both change alike, unless
-    two conventions count them.
+    of the four, and of the samples/s of releases that are `rounded`. The same work takes the same
+    FLOPs per token, so that both change alike, unless two conventions count them.
     """
     a, b = match.a.shown, match.b.shown
     known = all(usable(side, metric) is not None for side in (a, b) for metric in (RATE, FLOPS))
     conventions = {a.flops_convention, b.flops_convention} - {None}
-    if not known or len(conventions) > 1 or not gflop_per_token_apart(a, b):
+    counts = gflop_per_token_apart(a, b) if known and len(conventions) < 2 else None
+    if not counts or abs(counts[1] / counts[0] - 1) <= _open(a, rounded) + _open(b, rounded):
         return None
     return ", ".join(
         f"{name} {report.figure(a, metric)} → {report.figure(b, metric)}"
@@ -204,9 +248,21 @@ def disagreement(match: Match) -> str | None:
     )
 
 
+def _open(result: Result, rounded: Collection[str]) -> float:
+    """The share of FLOPs per token that the rounding of a result's rates leaves open."""
+    quantum = _half_quantum(result, rounded) / (usable(result, RATE) or 1.0)
+    digits = sum(
+        half_unit(value, metric, result.printed.get(metric)) / value
+        for metric in (RATE, FLOPS)
+        if (value := usable(result, metric))
+    )
+    return quantum + digits if quantum else 0.0
+
+
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each comparison, and their list."""
-    below = [pair.document for pair in data.pairs]
+    listed = [pair for pair in data.pairs if pair.is_on_gpus] or data.pairs
+    below = [pair.document for pair in listed]
     about = f"{WHAT}: {units.counted(len(below), 'comparison')}."
     releases = {(it.framework, it.release) for it in data.results if it.release}
     known = grouped(sorted(releases, key=repr), itemgetter(0))
@@ -215,7 +271,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         _why_alone(framework, [version or "" for _, version in known[framework]])
         for framework in sorted(alone, key=titles.framework)
     )
-    body = partial(_index, tuple(map(_outcome, data.pairs)), reasons, bool(data.results))
+    body = partial(_index, tuple(map(_outcome, listed)), reasons, bool(data.results))
     yield SitePage(addresses.CHANGES, "Changes", about, body, below=below)
     rows = {result.result_id: addresses.result_row(result) for result in data.results}
     for pair in data.pairs:
@@ -294,7 +350,9 @@ def _changes(pair: ReleasePair, rows: Rows) -> list[Block]:
 
 def _matched(pair: ReleasePair, rows: Rows) -> Markup:
     """The changes as bars, where figures disagree, and every match with its verdict."""
-    found = [(text, it) for it in pair.comparison.matched if (text := disagreement(it))]
+    found = [
+        (text, it) for it in pair.comparison.matched if (text := disagreement(it, pair.rounded))
+    ]
     labels = [report.workload(match.b.shown) for _, match in found]
     works = report.told_apart(labels, [match for _, match in found])
     texts = [(work, text) for work, (text, _) in zip(works, found, strict=True)]
@@ -334,7 +392,11 @@ def chart(pair: ReleasePair) -> Markup:
     """The largest changes as bars, coloured by verdict. Nothing where nothing has changed."""
     judged = pair.comparison.judged
     changes = [(change, match) for match in judged if (change := change_of(match)) is not None]
-    known = [one for one in changes if signed(one[0]) != NO_CHANGE]
+    known = [
+        (change, match)
+        for change, match in changes
+        if signed(change) != NO_CHANGE and not is_within_quantum(match, pair.rounded)
+    ]
     if not known:
         return Markup("")
     largest = sorted(known, key=lambda one: abs(one[0]), reverse=True)[: charts.MOST_BARS]

@@ -1,7 +1,8 @@
-"""The landing page: the newest release of each framework, what changed in it, the latest runs."""
+"""The landing page: how fast flagship models are, what changed, the newest releases and runs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Final
 
 from markupsafe import Markup
@@ -13,44 +14,63 @@ from perfdb.groups import grouped
 from perfdb.site import addresses, columns
 from perfdb.site.cells import FLOPS, figure_text, work
 from perfdb.site.data import SiteData, SiteResult
-from perfdb.site.grouping import is_on_gpus, of_newest_releases, release_title
+from perfdb.site.grouping import (
+    cpu_tests,
+    is_on_gpus,
+    newest_system_order,
+    of_newest_releases,
+    on_gpus,
+    release_dates,
+    release_title,
+)
 from perfdb.site.page import no_data
-from perfdb.site.pages import best_results
-from perfdb.site.pages.changes import ReleasePair, change_of, disagreement, signed, tally_text
+from perfdb.site.pages import best_results, flagships
+from perfdb.site.pages.changes import ReleasePair, change_of, signed, tally
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.releases import TRIAL
+from perfdb.site.pages.runs import apart as apart_runs
 from perfdb.site.pages.runs import latest_first
 from perfdb.site.tables import results_table
-from perfdb.site.templates import render
+from perfdb.site.templates import render, with_short_hashes
 from perfdb.stated import RATE
 
 MOST_RUNS: Final = 5
+BAR: Final = ("system", "precision", "framework")
+"""The label of a bar: its release is that of its framework."""
 UNITS: Final = {RATE: "tokens/s/GPU", FLOPS: "TFLOP/s/GPU", "step_time_s": "step time"}
 """The names of figures in a sentence."""
+MARKS: Final = {
+    Verdict.FASTER: ("perf-up", "▲ {:,} faster"),
+    Verdict.SLOWER: ("perf-down", "▼ {:,} slower"),
+    Verdict.FAILED: ("perf-down", "✗ {:,} failed"),
+}
+"""The class and the words of what has changed, by verdict."""
 
 
 def overview(data: SiteData) -> Markup:
     """The part of the landing page that is drawn from the store."""
     if not data.results and not data.runs:
         return no_data()
-    latest = [page.result for page in latest_first(data.runs)[:MOST_RUNS]]
-    unattributed = Counter(it.framework for it in data.results if it.release is None)
-    by_framework = grouped(of_newest_releases(data.results), lambda one: one.framework)
-    # those with results on GPUs come first, and of them the one with the most results
+    of_runs, _ = apart_runs([page.result for page in latest_first(data.runs)], data.current)
+    latest, results = of_runs[:MOST_RUNS], on_gpus(data.results)
+    dates = release_dates(results)
+    unattributed = Counter(it.framework for it in results if it.release is None)
+    by_framework = grouped(of_newest_releases(results), lambda one: one.framework)
     newest = sorted(
-        by_framework.values(),
-        key=lambda some: (
-            not any(map(is_on_gpus, some)),
-            -len(some),
-            titles.framework(some[0].framework),
-        ),
+        by_framework.values(), key=lambda some: -flagships.day(some[0], dates).toordinal()
     )
-    compared = {pair.framework: pair for pair in data.pairs if pair.is_newest}
+    pairs = {pair.framework: pair for pair in data.pairs if pair.is_newest and pair.is_on_gpus}
     return render(
         "home",
+        newest=_newest(newest[0][0], dates) if newest else None,
+        flagships=flagships.panels(flagships.of(results, dates), BAR),
+        models=addresses.MODELS,
         counts=list(_counts(data)),
-        cards=[_card(some, compared.get(some[0].framework)) for some in newest],
-        headline=f"{best_results.HEADLINE} on each system, {best_results.RULE}",
+        cards=[_card(some) for some in newest],
+        changes=[
+            _changed(pair) for some in newest if (pair := pairs.get(some[0].framework)) is not None
+        ],
+        headline=best_results.HEADLINE,
         unattributed=[
             (release_title(name, None), addresses.of_release(name, None), unattributed[name])
             for name in sorted(unattributed, key=titles.framework)
@@ -58,29 +78,43 @@ def overview(data: SiteData) -> Markup:
         total=unattributed.total(),
         latest=results_table("Latest runs", latest, columns.LATEST).html if latest else "",
         runs=addresses.RUNS,
+        short=with_short_hashes,
     )
+
+
+def _newest(result: SiteResult, dates: flagships.Dates) -> dict[str, str]:
+    """The release of a result, and the month it came out in."""
+    day = flagships.day(result, dates)
+    return {
+        "title": release_title(result.framework, result.release),
+        "document": addresses.of_release(result.framework, result.release),
+        "when": "" if day == date.min else f"{day:%B %Y}",
+    }
 
 
 def _counts(data: SiteData) -> Iterator[tuple[str, str, str]]:
     """How many there are of what is on the site, and the pages that list them."""
-    results = data.results
+    results, tests = on_gpus(data.results), cpu_tests(data.results)
+    of_runs, _ = apart_runs([page.result for page in data.runs], data.current)
     counts = {
         "release": (len({(it.framework, it.release) for it in results}), addresses.ARCHIVE),
         "result": (len(results), addresses.PERFORMANCE),
-        "run": (len(data.runs), addresses.RUNS),
+        "run": (len(of_runs), addresses.RUNS),
         "model": (len({it.model for it in results}), addresses.MODELS),
         "system": (len({it.system for it in results}), addresses.SYSTEMS),
         "open finding": (sum(len(it.open) for it in data.audited), addresses.AUDIT),
-    }
+    } | ({"CPU test": (len(tests), addresses.CPU_TESTS)} if tests else {})
     for what, (count, page) in counts.items():
-        yield units.number(count), what if count == 1 else f"{what}s", page
+        if count:
+            yield units.number(count), what if count == 1 else f"{what}s", page
 
 
-def _card(results: Sequence[SiteResult], pair: ReleasePair | None) -> dict[str, object]:
-    """The newest release of a framework, its headlines, and what changed since the last one."""
+def _card(results: Sequence[SiteResult]) -> dict[str, object]:
+    """The newest release of a framework, and its headlines, of the newest system first."""
     measured = sum(result.is_measured for result in results)
     counts = {"measured": measured, "published": len(results) - measured}
     parts = [f"{count:,} {kind}" for kind, count in counts.items() if count]
+    best = best_results.headlines(results)
     return {
         "title": release_title(results[0].framework, results[0].release),
         "document": addresses.of_release(results[0].framework, results[0].release),
@@ -93,35 +127,41 @@ def _card(results: Sequence[SiteResult], pair: ReleasePair | None) -> dict[str, 
                 "figure": figure_text(it, FLOPS),
                 "work": work(it),
             }
-            for it in best_results.headlines(results)
+            for it in sorted(best, key=lambda it: newest_system_order(it.system))
         ],
         "left_out": rows_left_out(sum(it.has_open_errors for it in results)),
-        "pair": pair,
-        "changes": list(_changes(pair)) if pair else [],
     }
 
 
-def _changes(pair: ReleasePair) -> Iterator[str]:
-    """The outcome of a comparison, disagreeing figures, the largest changes, and the models."""
-    found = pair.comparison
-    figures = dict.fromkeys(UNITS[match.metric] for match in found.judged)
-    yield tally_text(pair, f" by {' or '.join(figures)}" if figures else "")
-    disagreements = [(it, text) for it in found.matched if (text := disagreement(it))]
-    for match, text in disagreements[:1]:
-        some = f"{len(disagreements):,} of {len(found.matched):,} matched"
-        yield f"TFLOP/s disagree in {some}: {report.workload(match.b.shown)}: {text}"
-    named = {"best": _largest(found, Verdict.FASTER), "worst": _largest(found, Verdict.SLOWER)}
-    known = {name: match for name, match in named.items() if match}
+def _changed(pair: ReleasePair) -> dict[str, object]:
+    """What a release changed: how many matches by verdict, new models, and the largest changes."""
+    found, counts = pair.comparison, tally(pair)
+    marks = [(mark, text.format(counts[it])) for it, (mark, text) in MARKS.items() if counts[it]]
+    sides = ([it.a for it in found.matched], [it.b for it in found.matched])
+    before, after = (
+        {it.shown.model_title for it in (*some, *only)}
+        for some, only in zip(sides, (found.only_a, found.only_b), strict=True)
+    )
+    if new := after - before:
+        marks.append(("perf-new", f"+ {units.counted(len(new), 'new model')}"))
+    if not marks:
+        marks.append(("perf-same", f"no change in {len(found.judged):,} compared"))
+    return {
+        "title": pair.title,
+        "document": pair.document,
+        "marks": marks,
+        "lines": list(_largest_changes(found)),
+    }
+
+
+def _largest_changes(found: Comparison) -> Iterator[str]:
+    """The largest gain and the largest loss."""
+    signs = {"▲": _largest(found, Verdict.FASTER), "▼": _largest(found, Verdict.SLOWER)}
+    known = {sign: match for sign, match in signs.items() if match}
     works = [report.workload(match.b.shown) for match in known.values()]
     apart = report.told_apart(works, [*known.values()])
-    for (name, match), text in zip(known.items(), apart, strict=True):
-        yield f"{name}: {signed(change_of(match))} {UNITS[match.metric]}, {text}"
-    sides_a = [*(match.a for match in found.matched), *found.only_a]
-    sides_b = [*(match.b for match in found.matched), *found.only_b]
-    before, after = ({it.shown.model_title for it in sides} for sides in (sides_a, sides_b))
-    for name, models in (("new", after - before), ("no longer there", before - after)):
-        if models:
-            yield f"{name}: {', '.join(sorted(models))}"
+    for (sign, match), text in zip(known.items(), apart, strict=True):
+        yield f"{sign} {signed(change_of(match))} {UNITS[match.metric]}: {text}"
 
 
 def _largest(found: Comparison, verdict: Verdict) -> Match | None:

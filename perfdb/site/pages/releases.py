@@ -19,10 +19,11 @@ from perfdb.site.cells import CHOSEN, HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import Block, Section, SitePage, Tab
+from perfdb.site.pages import best_results, flagships
 from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import link, paragraph, render, render_text
+from perfdb.site.templates import joined, link, paragraph, render, render_text, with_short_hashes
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import is_numbered, is_rolling
 
@@ -56,6 +57,11 @@ class ReleaseData:
     def on_gpus(self) -> bool:
         """Whether it has a result on a GPU."""
         return any(map(is_on_gpus, self.results))
+
+    @property
+    def shown(self) -> Sequence[SiteResult]:
+        """Its results in lists of releases: without CPU tests, where it has others."""
+        return grouping.on_gpus(self.results)
 
     @property
     def containers(self) -> list[str]:
@@ -99,7 +105,8 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release, the list of them, and the archive."""
-    releases = of_data(data)
+    every = of_data(data)
+    releases = [one for one in every if one.on_gpus] or every
     frameworks = grouped(releases, lambda release: release.framework)
     names = page.summary_of_names(map(titles.framework, frameworks))
     summary = f"{counted(len(releases), 'release')} of {names}"
@@ -115,7 +122,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     about = f"{summary}: the date, results and containers of each, and which is the newest."
     archive = partial(_archive, frameworks)
     yield SitePage(addresses.ARCHIVE, "Archive", about if releases else NONE, archive)
-    for one in releases:
+    for one in every:
         models = counted(len({result.model for result in one.results}), "model")
         parts = grouping.sections(one.results)
         tabs = [tab for part in parts for tab in grouping.by_name(part.results, "system")]
@@ -126,18 +133,40 @@ def pages(data: SiteData) -> Iterator[SitePage]:
 
 
 def _release(release: ReleaseData) -> list[Block]:
-    """The head, and a section for each task with a tab for each system."""
+    """A chart, the head, and a section for each task with a tab for each system."""
     # the search passes over words of digits alone, and '25.07' is two of them
     entry = f"{release.release}; {release.framework} {release.release}"
-    made: list[Block] = [head(release), *([page.IndexEntry(entry)] if release.release else [])]
+    made: list[Block] = [_chart(release), head(release)]
+    made += [page.IndexEntry(entry)] if release.release else []
     for part in grouping.sections(release.results):
         tabs = []
-        for one in grouping.by_name(part.results, "system"):
+        for one in grouping.newest_systems_first(part.results):
             label = f"{part.title}, {one.title} results"
-            blocks = page.offered(label, one.results, columns.of_results(one.results))
+            profile = columns.figures_first(columns.of_results(one.results))
+            blocks = page.offered(label, one.results, profile)
             tabs.append(Tab(one.name, one.title, blocks))
         made.append(Section(part.title, [page.Tabs("system", tabs)]))
     return made
+
+
+def _chart(release: ReleaseData) -> Markup:
+    """A chart for each of its flagship models, with a bar for each system.
+
+    Where no model ran on two systems, the best of each model, of pre-training where there is any.
+    """
+    shown = grouping.on_gpus(release.results)
+    models = flagships.of(shown, grouping.release_dates(shown))
+    if any(len(some) > 1 for some in models):
+        note = (
+            "The fastest pre-training of each model on each system, in tokens/s/GPU. "
+            "The tables have every figure."
+        )
+        drawn = flagships.panels(models, ("system", "precision", "number of GPUs"))
+        return joined((drawn, paragraph(note, "perf-note")))
+    first = [it for it in shown if it.task == best_results.PRETRAINING] or shown
+    names = ("model", "system", "precision")
+    title = f"{release.title}: best figures"
+    return best_results.chart(title, first, best_results.ACROSS_MODELS, names, of_release=True)
 
 
 def head(release: ReleaseData) -> Markup:
@@ -176,7 +205,7 @@ def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str]) -> list
     for one in itertools.chain(*frameworks.values()):
         text = objections.get((one.framework, one.release), "")
         audit = addresses.of_audit(one.framework, one.release)
-        top = headline_cell(one.results, lambda result: f" on {result.system_title}")
+        top = headline_cell(one.shown, lambda result: f" on {result.system_title}")
         rows.append((one, [*_counted(one, ()), link(text, audit) if text else "none", top]))
     last = [HtmlHead("Open findings"), HtmlHead(HEADLINE, wide=True, near=True)]
     return [paragraph(intro), page.AllDownloads(), *_sections(last, rows)]
@@ -220,18 +249,21 @@ def _sections(last: Sequence[HtmlHead], rows: Rows) -> Iterator[Section]:
 def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]:
     """The name of a release, with its marks, and how much there is of it."""
     every = [*marks] if release.on_gpus else [*marks, TRIAL]
+    if release.release and with_short_hashes(release.release) != release.release:
+        every += release.containers
     name = render_text(
-        "{{ link(name, document) }}{% if marks %}<small>, {{ marks }}</small>{% endif %}",
+        "{{ link(short_hash(name), document) }}"
+        "{% if marks %}<small>, {{ marks }}</small>{% endif %}",
         name=release.release or UNATTRIBUTED,
         document=release.document,
         marks=", ".join(every),
     )
     days = [it.published_on for it in release.results if it.published_on]
     days += [it.started_at.date() for it in release.results if it.started_at]
-    measured = sum(result.is_measured for result in release.results)
-    models = {result.model for result in release.results}
-    systems = {result.system for result in release.results}
-    numbers = (measured, len(release.results) - measured, len(models), len(systems))
+    shown = release.shown
+    measured = sum(result.is_measured for result in shown)
+    models, systems = ({getattr(one, name) for one in shown} for name in ("model", "system"))
+    numbers = (measured, len(shown) - measured, len(models), len(systems))
     return [
         # sorted by title: a version alone would be sorted as a number, 0.10 before 0.9
         HtmlCell(name, sort=release.title),

@@ -1,7 +1,7 @@
 """The pages of runs, and their list."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,28 +16,43 @@ from perfdb.compare.run_diff import RunFacts
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.metrics import METRICS, TRILLION
-from perfdb.record import RunKind
+from perfdb.record import NoteCode, RunKind
 from perfdb.site import addresses, cells, charts, columns, redaction
-from perfdb.site.cells import FLOPS, HtmlCell, formatted, moment
+from perfdb.site.cells import FLOPS, HtmlCell, formatted, marked, moment
 from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
-from perfdb.site.grouping import section_title
-from perfdb.site.page import Block, Code, FileLinks, Section, SitePage, no_data, offered
+from perfdb.site.grouping import is_on_gpus, section_title
+from perfdb.site.page import (
+    Block,
+    Code,
+    FileLinks,
+    IndexEntry,
+    Section,
+    SitePage,
+    no_data,
+    offered,
+)
 from perfdb.site.pages.parts import drawer, flat, heads, href, json_text, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
 from perfdb.site.templates import code, facts, joined, link, paragraph, render, render_text
-from perfdb.stated import RATE
+from perfdb.stated import RATE, figure
 
 NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
+NO_RUNS_ON_GPUS: Final = "The store has no runs on GPUs."
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each run, and their list."""
-    results = tuple(page.result for page in latest_first(data.runs))
+    results, tests = apart([page.result for page in latest_first(data.runs)], data.current)
     number = units.counted(len(results), "run")
     about = f"{number} with the case, the outcome and the figures of each."
-    yield SitePage(addresses.RUNS, "Runs", about, partial(_index, results, bool(data.results)))
+    yield SitePage(
+        addresses.RUNS,
+        "Runs",
+        about,
+        partial(_index, tuple(results), len(tests), bool(data.results)),
+    )
     corrected = corrections(data.revisions)
     shown = [_redacted(run, names=data.hostnames) for run in _with_others(data)]
     before = dict(_since_before(shown))
@@ -49,7 +64,8 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         outcome = f"{kind}{run.run.outcome.replace('_', ' ')}{figure}."
         about = f"{cells.work(result)} on {result.system_title}: {outcome}"
         body = partial(_run, run, before.get(name), corrected.get(result.result_id, ""))
-        yield SitePage(addresses.of_run(name), name, about, body)
+        title = f"{cells.work(result)} on {result.system_title}"
+        yield SitePage(addresses.of_run(name), title, about, body)
 
 
 def latest_first(runs: Iterable[RunData]) -> list[RunData]:
@@ -61,16 +77,32 @@ def latest_first(runs: Iterable[RunData]) -> list[RunData]:
     )
 
 
-def _index(results: Sequence[SiteResult], any_results: bool) -> list[Block]:
+def apart(
+    of_runs: Sequence[SiteResult], current: Iterable[SiteResult]
+) -> tuple[list[SiteResult], list[SiteResult]]:
+    """The results of runs on GPUs, and those of CPU tests; no tests where nothing is on a GPU."""
+    any_gpu = any(map(is_on_gpus, (*current, *of_runs)))
+    tests = [it for it in of_runs if any_gpu and not is_on_gpus(it)]
+    return [it for it in of_runs if is_on_gpus(it) or not any_gpu], tests
+
+
+def _index(results: Sequence[SiteResult], num_tests: int, any_results: bool) -> list[Block]:
+    aside = render_text(
+        "<p>{{ count|counted('run') }} without a GPU {{ 'is' if count == 1 else 'are' }} on the "
+        "page of {{ link('CPU tests', tests) }}.</p>\n",
+        count=num_tests,
+        tests=addresses.CPU_TESTS,
+    )
+    aside = aside if num_tests else Markup("")
     if not results:
-        return [paragraph(NO_RUNS) if any_results else no_data()]
+        none = NO_RUNS_ON_GPUS if num_tests else NO_RUNS
+        return [paragraph(none), aside] if any_results else [no_data()]
     intro = render_text(
-        "<p>Every run that counts, however it ended; the "
-        "{{ link('changelog of the data', changelog) }} has those withdrawn. The last one that was "
-        "started stands first; of logs, which do not say when, the last that was read.</p>\n",
+        "<p>All runs, newest first. The {{ link('changelog of the data', changelog) }} has those "
+        "withdrawn. A log that states no start counts from when it was read.</p>\n",
         changelog=addresses.CHANGELOG,
     )
-    return [intro, *offered("Runs", results, columns.RUNS)]
+    return [joined((intro, aside)), *offered("Runs", results, columns.RUNS)]
 
 
 def _with_others(data: SiteData) -> Iterator[RunData]:
@@ -145,11 +177,14 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
     environment = flat({**page.run.environment, **worker})
     none = paragraph("The run kept nothing of its machine and software.")
     return [
+        _key_figures(page.result),
+        IndexEntry(page.run.run_id),
         _outcome(page),
         *([changed] if corrected else []),
         *_checkpoint(page),
         Section("Figures", [*_reproduced(page), figures_table(page)]),
         Section("Step times", [charts.step_times(page) or paragraph("The run left no step.")]),
+        *_charts(page),
         Section("Steps", [_steps(page)]),
         Section("Case", [_case(page.result)]),
         *([Section("Since the run before", _changed(page, since))] if since else []),
@@ -158,6 +193,39 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
         Section("Files", [FileLinks(page.files)]),
         Section("Environment", [facts("Environment", environment) if environment else none]),
     ]
+
+
+def _key_figures(result: SiteResult) -> Markup:
+    """The figures of a run, large, with their names; nothing where it has none."""
+    shown = [
+        (marked(result, name), METRICS[name].title)
+        for name in (RATE, FLOPS, "mfu", "step_time_s")
+        if figure(result, name) is not None
+    ]
+    if result.peak_memory_bytes is not None and shown:
+        shown.append((units.gib(result.peak_memory_bytes), "Peak memory"))
+    return render("key_figures", figures=shown)
+
+
+STEP_FIGURES: Final[Mapping[str, Callable[[RunStep], float | None]]] = {
+    "Loss": lambda step: step.loss,
+    "Gradient norm": lambda step: step.grad_norm,
+    "Peak memory (GiB)": lambda step: step.peak_memory_bytes and step.peak_memory_bytes / 2**30,
+}
+"""What steps have besides their times, by the name of its axis."""
+
+
+def _charts(page: RunData) -> list[Block]:
+    """Throughput, loss, gradient norm and memory over the steps, as far as they are known."""
+    result = page.result
+    tokens = result.global_batch_size * result.sequence_length / result.num_gpus
+    measures = dict(STEP_FIGURES)
+    if figure(result, RATE) is not None and not result.has_note(NoteCode.VARIABLE_LENGTH_STEPS):
+        measures = {METRICS[RATE].title: lambda step: tokens / step.step_time_s, **measures}
+    drawn = joined(charts.over_steps(page, name, of) for name, of in measures.items())
+    if not drawn:
+        return []
+    return [Section("Other figures by step", [charts.with_note(drawn, Markup(""))])]
 
 
 def _reproduced(page: RunData) -> list[Block]:
@@ -211,6 +279,7 @@ def _outcome(page: RunData) -> Markup:
         f"{moment(when)} UTC" if when else units.UNKNOWN for when in (run.started_at, run.ended_at)
     )
     known: list[tuple[str, str]] = [
+        ("Run", code(run.run_id)),
         ("Kind of run", "" if run.kind == RunKind.BENCHMARK else run.kind),
         ("Outcome", cells.outcome_badge(run.outcome)),
         ("Why no figures", result.withheld_text),

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from perfdb import metrics, units
 from perfdb.audit.interval import half_unit
+from perfdb.catalog import colors
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
 from perfdb.site import addresses, charts
@@ -262,10 +263,13 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
     for one in shown:
         first, values = one.points[0], efficiency(one)
         named = label(("precision", "sequence length"), first) + f" · {one.scaling} scaling"
+        colour = charts.colour(colors.of_precision(first.precision))
         points = tuple((float(it.num_gpus), figure(it, rate) or 0.0) for it in one.points)
-        rates.append(ChartLine(named, points, tuple(figure_text(it, rate) for it in one.points)))
+        texts = tuple(figure_text(it, rate) for it in one.points)
+        rates.append(ChartLine(named, points, texts, colour=colour))
         points = tuple((float(gpus), share * 100) for gpus, share in values.items())
-        shares.append(ChartLine(named, points, tuple(map(units.percent, values.values()))))
+        texts = tuple(map(units.percent, values.values()))
+        shares.append(ChartLine(named, points, texts, colour=colour))
     name = "ideal: as at the smallest scale"
     ideal = [
         ChartLine(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
