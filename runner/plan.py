@@ -36,6 +36,8 @@ class ExecutionTarget:
     """The nodes that runs are submitted to; None: they are started on this machine."""
     max_jobs: int = 500
     """The most jobs that are submitted at once."""
+    after: tuple[int, ...] = ()
+    """The jobs that those submitted wait for, however these end."""
     fit: Hardware | None = None
     """What cases are cut to that do not fit; None: they are skipped."""
     container: str | None = None
