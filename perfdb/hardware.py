@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from perfdb import catalog
@@ -18,6 +18,10 @@ QUERY = ("--query-gpu=name,driver_version,memory.total,uuid", "--format=csv,nohe
 TIMEOUT_S = 30
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
+
+_SECRET_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY)$", re.IGNORECASE)
+"""The ends of names whose values are secrets; TOKENIZER_MODEL is none."""
+LEAST_SECRET = 8
 
 _SECRET_VALUE = re.compile(
     r"""(?:(?<![A-Za-z0-9])|(?<=[0-9[]m))(?:hf_[A-Za-z0-9]{16,}|AKIA[A-Z0-9]{16}|gh[a-z]_[A-Za-z0-9]{16,}
@@ -59,6 +63,26 @@ def without_secrets(text: str) -> str:
     if not any(mark in text for mark in _SECRET_MARKS):
         return text
     return _SECRET_VALUE.sub("***", text)
+
+
+def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables that hold a secret of whatever form, the longest first.
+
+    Short words and paths of files are none: they would be taken out of all that a program prints.
+    """
+    found = {
+        value
+        for name, value in variables.items()
+        if _SECRET_NAME.search(name) and len(value) >= LEAST_SECRET and not os.path.exists(value)  # noqa: PTH110  # a value may be too long for a name
+    }
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def without_values(text: str, values: Iterable[str]) -> str:
+    """A text with *** for each password and token known by its form, or that is one of these."""
+    for value in values:
+        text = text.replace(value, "***")
+    return without_secrets(text)
 
 
 def readable(text: str) -> str:

@@ -8,6 +8,7 @@ import click
 
 from perfdb.cli.options import (
     LazyChoice,
+    db_option,
     gate_option,
     json_option,
     max_cases_option,
@@ -54,6 +55,11 @@ def _steps(_context: object, _option: object, value: str) -> tuple[str, str]:
               type=click.IntRange(min=1), help="Slurm jobs at once.")  # fmt: skip
 @click.option("--preflight", is_flag=True,
               help="First measure every node that jobs may get; a sick one stops all.")  # fmt: skip
+@click.option("--after", metavar="JOBID", multiple=True, type=click.IntRange(min=1),
+              help="Start Slurm jobs once this job has ended; may be repeated.")  # fmt: skip
+@click.option("--missing-for", metavar="A..B",
+              help="Only cases that the store has measured at one of two releases.")  # fmt: skip
+@db_option
 @click.option("--dry-run", is_flag=True, help="Show the plan and the commands; run nothing.")
 @only_cases_option
 @set_option
@@ -93,6 +99,8 @@ def run(context: click.Context, /, **_options: object) -> int:
     asked = context.params
     ranks, steps = (asked.pop(name) for name in ("profile_ranks", "profile_steps"))
     is_profile, is_checkpoint = (asked.pop(name) for name in ("profile", "checkpoint"))
+    if asked["after"] and asked["launcher"] != "slurm":
+        raise click.UsageError("--after needs --launcher slurm")
     if is_profile and is_checkpoint:
         raise click.UsageError("--profile and --checkpoint are two runs")
     kind = ("kind=profile", ranks, *steps) if is_profile else ("kind=checkpoint",)

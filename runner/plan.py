@@ -38,6 +38,8 @@ class ExecutionTarget:
     """The most jobs that are submitted at once."""
     preflight: bool = False
     """Whether the nodes are measured before anything is submitted."""
+    after: tuple[int, ...] = ()
+    """The jobs that those submitted wait for, however these end."""
     fit: Hardware | None = None
     """What cases are cut to that do not fit; None: they are skipped."""
     container: str | None = None

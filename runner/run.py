@@ -14,7 +14,7 @@ from pathlib import Path
 
 import perfdb
 from perfdb.errors import LeftAtWorkError, PerfdbError
-from perfdb.hardware import readable, without_secrets
+from perfdb.hardware import readable, secret_values, without_secrets, without_values
 from perfdb.jsonfile import write_atomically
 from perfdb.messages import note_text
 from perfdb.record import Outcome, RunKind
@@ -231,23 +231,24 @@ def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
 
 def settle(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis) -> RunRecord:
     """Write and return the record of a run that has ended, once its logs hold no secret."""
-    _redact_logs(run)
-    error = diagnosis.error and visible(without_secrets(diagnosis.error))
+    secrets_here = secret_values(os.environ)
+    _redact_logs(run, secrets_here)
+    error = diagnosis.error and visible(without_values(diagnosis.error, secrets_here))
     ended = record.ended(diagnosis.outcome, datetime.now(UTC), exit_code, error)
     ended = _with_worker_versions(ended, run)
     run.write_record(ended)
     return ended
 
 
-def _redact_logs(run: RunDir) -> None:
-    """Take the secrets out of the logs that a run has left."""
+def _redact_logs(run: RunDir, values: Sequence[str]) -> None:
+    """Take the secrets, also those of the shell's variables, out of the logs that a run left."""
     for log in run.logs():
         with suppress(OSError), log.open(encoding="latin-1", newline="") as file:  # any bytes
-            if any(line != without_secrets(line) for line in file):
+            if any(line != without_values(line, values) for line in file):
                 file.seek(0)
                 temporary = log.with_name(f".{log.name}")
                 with temporary.open("w", encoding="latin-1", newline="") as written:
-                    written.writelines(map(without_secrets, file))
+                    written.writelines(without_values(line, values) for line in file)
                 temporary.replace(log)
 
 

@@ -3,7 +3,7 @@
 import os
 import shlex
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from runner import devices, fit, history
 from runner.backends import BACKENDS, Backend
 from runner.history import History
 from runner.launchers import LAUNCHERS, Launcher, slurm
+from runner.missing import missing
 from runner.plan import AT_WORK, FINISHED, ExecutionTarget, PlanAction, Planned, plan
 from runner.progress import watching
 from runner.run import STOPPED, execute
@@ -66,6 +67,9 @@ class Request:
     slurm: tuple[str, ...] = ()
     max_jobs: int = 500
     preflight: bool = False
+    after: tuple[int, ...] = ()
+    missing_for: str | None = None
+    db: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def run_session(request: Request, tools: Tools) -> int:
         before = history.read(request.output)
     target = _target(request, tools)
     warn_of(before)
-    planned = plan(files, target, before, repeat=request.repeat)
+    planned = _narrowed(plan(files, target, before, repeat=request.repeat), request)
     console = output.console()
     show_plan(console, planned)
     rows: list[CaseRow] = []
@@ -116,12 +120,23 @@ def run_session(request: Request, tools: Tools) -> int:
             show_rows(rows, request)
         raise
     show_rows(rows, request)
-    statuses = {row.status for row in rows}
+    return _exit_code({row.status for row in rows}, request.gate)
+
+
+def _narrowed(planned: list[Planned], request: Request) -> list[Planned]:
+    """A plan, where asked less what no comparison of two releases lacks. Raises InputError."""
+    if request.missing_for is None:
+        return planned
+    lacks = missing(request.missing_for, request.db)
+    return [lacks.narrowed(one) for one in planned]
+
+
+def _exit_code(statuses: Collection[str], gate: frozenset[str]) -> int:
     closed = {
         "skipped": PlanAction.SKIP in statuses,
-        "unmeasured": statuses <= {PlanAction.SKIP, PlanAction.DONE},
+        "unmeasured": set(statuses) <= {PlanAction.SKIP, PlanAction.DONE},
     }
-    return 1 if "failed" in statuses or any(closed[gate] for gate in request.gate) else 0
+    return 1 if "failed" in statuses or any(closed[word] for word in gate) else 0
 
 
 def _target(request: Request, tools: Tools) -> ExecutionTarget:
@@ -134,6 +149,7 @@ def _target(request: Request, tools: Tools) -> ExecutionTarget:
         cluster=cluster,
         max_jobs=request.max_jobs,
         preflight=request.preflight,
+        after=request.after,
         launcher=tools.launchers[request.launcher],
         backends=tools.backends,
         cores=len(devices.cores()),
@@ -314,7 +330,7 @@ def _dry_run_row(planned: Planned, target: ExecutionTarget, before: History) -> 
     command, case = backend.command(planned.point, directory), planned.point.case
     if target.cluster and planned.action is PlanAction.RUN:
         made = slurm.script(
-            planned.point, target.cluster, command, directory, intent_of(planned, target.cluster)
+            planned.point, target.cluster, command, directory, intent_of(planned, target)
         )
         return replace(_skipped(planned), script=made)
     of_node = catalog.system(case.system).gpus_per_node or case.num_gpus

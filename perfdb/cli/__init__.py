@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
     "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
     "reproduce": ("perfdb.cli.reproduce:reproduce", "Say how to get a number; get it again."),
+    "bisect": ("perfdb.cli.bisect:bisect", "Find the version at which a case became slower."),
     "diff": ("perfdb.cli.diff:diff", "Say in what two runs differ."),
     "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
     "verify": ("perfdb.cli.verify:verify", "Prove that the store's figures follow from its bytes."),

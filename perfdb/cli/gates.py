@@ -55,13 +55,13 @@ def verdict_options(command: Command) -> Command:
         "least",
         metavar="PERCENT",
         default="0%",
-        callback=_fraction,
+        callback=fraction,
         help="Let no gate close on what is slower by less than this, such as 2%.",
     )
     return judge_all(min_change(acknowledged_option(command)))
 
 
-def _fraction(_context: object, _option: object, value: str) -> float:
+def fraction(_context: object, _option: object, value: str) -> float:
     """0.02 for '2%', '2 %' and '2'."""
     found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]+)?) ?%?", value.strip())
     if found is None:

@@ -2,8 +2,6 @@
 
 import json
 import shlex
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -15,7 +13,7 @@ import click
 from sqlalchemy import Connection
 
 from perfdb import ingest, recipe
-from perfdb.cli import options
+from perfdb.cli import another, options
 from perfdb.compare import Side, report, run_diff
 from perfdb.compare.releases import release_ids
 from perfdb.compare.reproduce import LOSS, Answer, Provenance, Reproduction, case_of, judged
@@ -174,7 +172,8 @@ def _document(original: Provenance) -> dict[str, Any]:
         "not_here": None,
     }
     if original.made and not original.record:
-        (case,) = _perfdb([*_command(original), "--output", "runs/reproduce", "--dry-run"])
+        asked = [*_command(original), "--output", "runs/reproduce", "--dry-run"]
+        (case,) = another.answer(asked, is_quiet=True)["cases"]
         document["command"] = shlex.join(case["command"]) or None
         document["variables"] = case.get("variables")
         document["not_here"] = case["reason"] or None
@@ -189,26 +188,6 @@ def _command(original: Provenance) -> list[str]:
     return original.command
 
 
-def _perfdb(arguments: Sequence[str]) -> list[dict[str, Any]]:
-    """The cases that `perfdb run` reports: the runner knows no store, and the core no runner.
-
-    What it says of runs on stderr is seen as it is said. Raises RunError where it reports nothing.
-    """
-    command = [sys.executable, "-P", "-m", "perfdb", *arguments, "--json"]
-    error = subprocess.PIPE if "--dry-run" in arguments else None
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=error)
-    try:
-        printed, said = running.communicate()
-    except KeyboardInterrupt:
-        running.wait()  # the runner was interrupted too: it ends its workers and its record
-        raise
-    if not printed:
-        why = f": {said.decode(errors='replace').strip()}" if said else ""
-        raise RunError(f"perfdb run ended with {running.returncode}{why}")
-    cases: list[dict[str, Any]] = json.loads(printed)["cases"]
-    return cases
-
-
 def _runs(
     original: Provenance, *, run_it: bool, against: Path | None, repeat: int, output: Path
 ) -> tuple[list[RunDir], str]:
@@ -217,7 +196,8 @@ def _runs(
         return [RunDir(against)], ""
     output.mkdir(parents=True, exist_ok=True)
     into = mkdtemp(prefix="reproduce-", dir=output)
-    cases = _perfdb([*_command(original), "--output", into, "--repeat", str(repeat)])
+    again = [*_command(original), "--output", into, "--repeat", str(repeat)]
+    cases = another.answer(again)["cases"]
     reasons = dict.fromkeys(case["reason"] for case in cases if case["reason"])
     return [RunDir(Path(case["run_dir"])) for case in cases if case["run_dir"]], ", ".join(reasons)
 
@@ -227,10 +207,15 @@ def _judged(
 ) -> Reproduction:
     """The verdict on runs, by their figures in a store of their own."""
     facts = run_diff.of_directory(made[0])
-    url = store_url(str(folder / "again.sqlite"))
+    return judged(original, (measured(made, folder / "again.sqlite"), facts), metric)
+
+
+def measured(made: Sequence[RunDir], store: Path) -> Side:
+    """The figures of runs of one case, read in a store of their own. Raises RunError."""
+    url = store_url(str(store))
     ingest.ingest([it.path for it in made], url, ingest.Options())
     with reading_current(url) as connection:
-        again = results.read(connection, results.current())
-    if not again:
+        found = results.read(connection, results.current())
+    if not found:
         raise RunError(f"{made[0].path} has no result: `perfdb ingest {made[0].path}` says why")
-    return judged(original, (Side(tuple(again)), facts), metric)
+    return Side(tuple(found))

@@ -96,7 +96,8 @@ def script(
     environment.filters["union"] = lambda first, more: ",".join((*first, *more))
     return environment.from_string(TEMPLATE.read_text()).render(
         run=run, settings=settings, program=command.program, per_node=per_node, exports=exports,
-        job=intent.name, num_nodes=intent.num_nodes, minutes=-(-intent.limit_s // 60),
+        job=intent.name, after=intent.after, num_nodes=intent.num_nodes,
+        minutes=-(-intent.limit_s // 60),
         comment=intent.case_name.replace('"', "'"), version=perfdb.__version__,
         gpus=per_node if asks else None, gpu_query=" ".join(NODE_QUERY),
         python=settings.python or ("python3" if image else command.python),

@@ -1,5 +1,6 @@
 """`perfdb jobs`, `perfdb logs` and `perfdb cancel`."""
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ import click
 
 from perfdb.cli.options import json_option, print_json, print_table
 from perfdb.errors import Diagnostic, InputError, suggestion
-from perfdb.hardware import without_secrets
+from perfdb.hardware import secret_values, without_values
 from perfdb.rundir import RunDir, find_runs
 from perfdb.text import decoded
 from runner.slurm.client import Slurm, cancel, started_as
@@ -99,6 +100,7 @@ def logs(case: str, follow: bool, output: Path) -> int:
     """
     job = _jobs(output, [case])[-1]
     read: dict[Path, int] = {}
+    hidden = secret_values(os.environ)
     while True:
         is_over = not follow or job.run.read_record().outcome is not None
         for log in _first_logs(job.run):
@@ -109,7 +111,7 @@ def logs(case: str, follow: bool, output: Path) -> int:
             read[log] = read.get(log, 0) + len(lines)
             if lines:
                 click.echo(f"==> {log} <==")
-                click.echo(without_secrets(decoded(lines)).rstrip("\n"))
+                click.echo(without_values(decoded(lines), hidden).rstrip("\n"))
         if is_over:
             return 0
         time.sleep(FOLLOW_EVERY_S)

@@ -13,7 +13,6 @@ from rich.console import Console
 
 from perfdb.errors import RunError
 from perfdb.jsonfile import read_json, write_atomically
-from perfdb.recipe.slurm import SlurmSettings
 from perfdb.record import Outcome, RunKind
 from perfdb.run_record import RunRecord, StepRecord
 from perfdb.rundir import RunDir
@@ -91,15 +90,17 @@ class Submitted:
         write_atomically(self.run.job, self.intent.model_dump_json(indent=1))
 
 
-def intent_of(planned: Planned, site: SlurmSettings) -> JobIntent:
+def intent_of(planned: Planned, target: ExecutionTarget) -> JobIntent:
     """What is to be asked of Slurm for a case, under a name that no other job has."""
-    settings = site.changed(planned.point.slurm)
+    assert target.cluster is not None, "the launcher has its settings"
+    settings = target.cluster.changed(planned.point.slurm)
     return JobIntent(
         name=f"perfdb-{uuid.uuid4()}",
         case_name=planned.point.name,
         num_nodes=slurm.num_nodes(planned.point, settings),
         limit_s=settings.seconds(planned.point.timeout_s),
         written_at=datetime.now(UTC),
+        after=target.after,
     )
 
 
@@ -184,7 +185,7 @@ class Follower:
         known = environment.before_nodes(known, in_image=in_image)
         record = record.model_copy(update={"environment": known})
         run.write_record(record)
-        intent = intent_of(planned, self.target.cluster)
+        intent = intent_of(planned, self.target)
         text = slurm.script(planned.point, self.target.cluster, command, run, intent)
         write_atomically(run.job_script, text)
         made = Submitted(planned, run, record, intent, StepSource(run, command.log_format), held)

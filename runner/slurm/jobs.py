@@ -39,6 +39,8 @@ class JobIntent(Frozen):
     num_nodes: int
     limit_s: int
     written_at: datetime
+    after: tuple[int, ...] = ()
+    """The jobs that it waits for, however these end."""
     job_id: int | None = None
 
 

@@ -2,14 +2,17 @@
 
 import json
 import os
+import pty
 import random
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -23,7 +26,8 @@ from tests.runner.test_session import CPU
 from tests.shell import Done, Shell
 from tests.slurm.service import TestCluster, until
 
-SINGLE = Path(__file__).parents[2] / "recipes" / "smoke" / "single.yaml"
+ROOT = Path(__file__).parents[2]
+SINGLE = ROOT / "recipes" / "smoke" / "single.yaml"
 SITE = """\
 [slurm]
 system = "cpu"
@@ -70,9 +74,14 @@ def submit(perfdb: Shell, site: Path) -> Run:
     """`perfdb run --launcher slurm` of recipes, with Megatron-Core as if it were installed."""
 
     def run(*arguments: str) -> Done:
-        return perfdb("run", *arguments, "--launcher", "slurm", obj=session.Tools(CPU, BACKENDS))
+        return perfdb("run", *arguments, "--launcher", "slurm", obj=tools())
 
     return run
+
+
+def tools() -> session.Tools:
+    """Those of a login node without GPUs, with Megatron-Core as if it were installed."""
+    return session.Tools(CPU, BACKENDS)
 
 
 def recipe(name: str, **changed: object) -> str:
@@ -86,17 +95,20 @@ def recipe(name: str, **changed: object) -> str:
     return f"{name}.yaml"
 
 
+CHILD = (
+    "from perfdb.cli import main; from runner import session; from perfdb import hardware;"
+    "from tests.runner.quick_launcher import BACKENDS; print('ready', flush=True);"
+    "main(session.Tools(hardware.without_gpu('-'), BACKENDS))"
+)
+"""`perfdb` in a process of its own."""
+
+
 def killed(*arguments: str, after_s: float | None = None) -> None:
     """A `perfdb run` in a process of its own, killed after some seconds, or as soon as it works."""
-    code = (
-        "from perfdb.cli import main; from runner import session; from perfdb import hardware;"
-        "from tests.runner.quick_launcher import BACKENDS; print('ready', flush=True);"
-        "main(session.Tools(hardware.without_gpu('-'), BACKENDS))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(SINGLE.parents[2])}
     child = subprocess.Popen(
-        [sys.executable, "-c", code, "run", *arguments, "--launcher", "slurm"],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [sys.executable, "-c", CHILD, "run", *arguments, "--launcher", "slurm"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     assert child.stdout
     child.stdout.readline()
@@ -109,6 +121,39 @@ def killed(*arguments: str, after_s: float | None = None) -> None:
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
+
+
+class Terminal:
+    """`perfdb run` at a terminal of its own, and what that has shown so far."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-c", CHILD, "run", *arguments, "--launcher", "slurm"]
+        wide = {"COLUMNS": "160", "LINES": "40", "TERM": "xterm", "PYTHONPATH": str(ROOT)}
+        self.screen = ""
+        self.number, self.file = pty.fork()
+        if not self.number:
+            os.execve(command[0], command, {**os.environ, **wide})
+
+    def shows(self, words: str) -> bool:
+        """Whether the words have been shown; reads what there is."""
+        while select.select([self.file], [], [], 0)[0]:
+            try:
+                self.screen += os.read(self.file, 1 << 16).decode(errors="replace")
+            except OSError:  # the other end is closed
+                break
+        self.screen = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", self.screen)  # colors and the cursor
+        return words in self.screen
+
+    def types(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self.file, keys.encode())
+
+    def ended(self) -> int:
+        """Its exit code."""
+        until(lambda: self.shows("interrupted"), seconds=60)
+        _, status = os.waitpid(self.number, 0)
+        os.close(self.file)
+        return os.waitstatus_to_exitcode(status)
 
 
 def intents() -> list[tuple[RunDir, JobIntent]]:
@@ -296,3 +341,54 @@ def test_without_slurm_it_says_where_to_run_it(
         bare.setenv("PATH", "/nowhere")
         done = submit(path)
     assert (2, True) == (done.code, "--launcher: no sbatch here; run it on a login" in done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_ctrl_c_at_a_terminal_asks_whether_the_jobs_are_cancelled(
+    slurm: TestCluster, site: Path, answer: str
+) -> None:
+    (site / "wait").touch()
+    terminal = Terminal(recipe("one"))
+    until(lambda: terminal.shows("running"), seconds=90)
+    assert re.search(r"Case +Job +State +Reason +Nodes +Elapsed", terminal.screen)
+    terminal.types("\x03")
+    until(lambda: terminal.shows("1 jobs are left. Cancel them?"), seconds=30)
+    terminal.types(f"{answer}\n")
+    assert 130 == terminal.ended(), terminal.screen
+    [(run, intent)] = intents()
+    record = run.read_record()
+    if answer == "y":
+        assert (Outcome.INTERRUPTED, "cancelled by the user") == (record.outcome, record.error)
+        states = ("squeue", "--states=all", "-h", "-o", "%T", f"--jobs={intent.job_id}")
+        until(lambda: "CANCELLED" in slurm.run(*states))
+        return
+    assert record.outcome is None
+    assert "1 jobs go on: the same command follows them again" in terminal.screen
+    (site / "wait").unlink()
+    until(run.job_end.is_file)
+    assert 0 == json.loads(run.job_end.read_text())["exit_code"]
+
+
+def test_without_a_terminal_a_line_says_where_the_state_of_a_job_changes(submit: Run) -> None:
+    done = submit(recipe("one"))
+    [(_, intent)] = intents()
+    assert f"  one, job {intent.job_id}: " in done.stderr
+    assert "Elapsed" not in done.stderr
+    assert "[1/1] one: 0.1000 s/step, 20 steps" in done.stderr
+
+
+def test_a_job_waits_until_another_has_ended_however_it_ends(
+    submit: Run, slurm: TestCluster
+) -> None:
+    command = ("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 2; exit 1")
+    number = slurm.run(*command).strip()
+    assert 0 == submit(recipe("one"), "--after", number).code
+    [(run, intent)] = intents()
+    assert (int(number),) == intent.after
+    began = json.loads(run.job_end.read_text())["started_at_s"]
+    times = slurm.run("scontrol", "show", "job", number)
+    assert "JobState=FAILED" in times
+    ended = re.search(r"EndTime=(\S+)", times)
+    assert ended
+    assert datetime.fromisoformat(ended[1]).timestamp() <= began

@@ -1,0 +1,50 @@
+"""Which of several versions in order is the first that a verdict is of. Pure."""
+
+from collections.abc import Callable
+from math import isclose
+
+from perfdb.compare.verdict import Judgement, Verdict
+
+SOUGHT = (Verdict.SLOWER, Verdict.FASTER, Verdict.FAILED)
+"""The verdicts of the last version on the first that there is something to look for."""
+
+
+def search(count: int, is_changed: Callable[[int], bool | None]) -> tuple[int, int]:
+    """The last of `count` versions that is as the first, and the first that is as the last.
+
+    `is_changed` says of a version whether it is as the last one; None: it cannot be told, and the
+    next one is asked. Only such versions may lie between the two.
+    """
+    low, high, untold = 0, count - 1, set[int]()
+    while left := [number for number in range(low + 1, high) if number not in untold]:
+        middle = left[len(left) // 2]
+        changed = is_changed(middle)
+        if changed is None:
+            untold.add(middle)
+        elif changed:
+            high = middle
+        else:
+            low = middle
+    return low, high
+
+
+def is_changed(found: Judgement, sought: Verdict, least: float) -> bool | None:
+    """Whether a version has the verdict that is looked for; None where it cannot be told.
+
+    A change of speed counts that is `least` or more, as a fraction. What is too noisy for a verdict
+    has not changed where its whole interval is nearer than that.
+    """
+    if found.verdict is sought:
+        return sought is Verdict.FAILED or found.reaches(least)
+    if sought is Verdict.FAILED:
+        return False if found.ratio is not None else None
+    if found.verdict in (Verdict.SAME, Verdict.SLOWER, Verdict.FASTER):
+        return False
+    is_near = found.low is not None and found.high is not None and least
+    if is_near and _within(found.low, least) and _within(found.high, least):
+        return False
+    return None
+
+
+def _within(ratio: float | None, least: float) -> bool:
+    return ratio is not None and abs(ratio - 1) < least and not isclose(abs(ratio - 1), least)

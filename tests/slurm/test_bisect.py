@@ -1,0 +1,53 @@
+"""`perfdb bisect --launcher slurm` on a real Slurm; steps take as long as each version says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.shell import Shell
+from tests.slurm.service import TestCluster
+from tests.test_bisect import ROOT, VERSIONS
+
+SITE = """\
+[slurm]
+system = "cpu"
+gpus_per_node = 1
+exclusive = false
+time_limit = "5"
+poll_s = 0.5
+sbatch_args = ["--overcommit"]
+python = "{worker}"
+"""
+WORKER = """\
+#!/bin/bash
+while [ $# -gt 1 ]; do [ "$1" = --steps ] && steps=$2; shift; done
+for number in $(seq 25); do
+  began=$(date +%s%N)
+  sleep "$STEP_S"
+  printf '{"step": %d, "step_time_s": %d.%09d}\\n' "$number" 0 $(($(date +%s%N) - began))
+done >>"$steps"
+"""
+
+
+@pytest.mark.slow
+def test_the_version_whose_jobs_are_slower_is_found(
+    perfdb: Shell, slurm: TestCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("megatron.core")
+    worker = tmp_path / "worker"
+    worker.write_text(WORKER)
+    worker.chmod(0o755)
+    (tmp_path / "perfdb.toml").write_text(SITE.format(worker=worker))
+    (tmp_path / "versions.yaml").write_text(VERSIONS)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    done = perfdb(
+        "bisect", "1.0", "1.3", "--case", "smoke-single", "--versions", "versions.yaml",
+        "--recipes", str(ROOT / "recipes" / "smoke" / "single.yaml"), "--repeat", "1",
+        "--max-repeat", "2", "--min-change", "30%", "--launcher", "slurm", "--json",
+    )  # fmt: skip
+    assert 0 == done.code, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert ("slower", "1.2") == (found["sought"], found["first"])
+    jobs = slurm.run("squeue", "--states=all", "--me", "-h", "-o", "%T").split()
+    assert {"COMPLETED"} == set(jobs[-4:])
