@@ -93,7 +93,8 @@ def of_run(
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
     why = withheld or _no_benchmark(record)
-    notes = validity.unlike_nodes(record.environment.nodes)
+    nodes = record.environment.nodes
+    notes = validity.unlike_nodes(nodes)
     result = _unmeasured(of, hashed, outcome, why, notes)
     if why is None:
         result = with_model_shape(result, worker.configuration)
@@ -114,7 +115,9 @@ def of_run(
         ended_at=_utc(record.ended_at) if record.ended_at else None,
         warmup_steps=record.warmup_steps,
         measured_steps=record.measured_steps,
-        environment=record.environment.model_dump(mode="json"),
+        environment=record.environment.model_dump(
+            mode="json", exclude=None if nodes else {"nodes"}
+        ),
         command=record.command,
         # Without NaN, which PostgreSQL refuses.
         summary=json.loads(worker.summary.model_dump_json()) if worker.summary else None,

@@ -237,10 +237,11 @@ def follow(
         number = sum(row.run_dir is not None and row.status != PlanAction.DONE for row in rows)
         _show_end(console, rows[-1], f"[{number}/{len(wanted)}]")
 
+    follower = Follower(target, ended, console)
     new = [one for one in wanted if not before.submitted.get(one.measurement)]
     if target.preflight and new:
         check_nodes(console, new, target)
-    follow_all(Follower(target, ended, console), wanted, before)
+    follow_all(follower, wanted, before)
 
 
 def run_attempt(console: Console, planned: Planned, target: ExecutionTarget, title: str) -> CaseRow:

@@ -250,6 +250,17 @@ def test_a_run_that_was_not_what_its_record_says_has_no_figures(
     assert (withheld is None) == (found.outcome is Outcome.FINISHED)
 
 
+def test_a_run_over_nodes_that_differ_has_figures_and_says_in_what() -> None:
+    alike = {"hostnames": ["n1", "n2"], "num_nodes": 2, "driver": "570.1", "os": "Linux 6.1"}
+    odd = {**alike, "hostnames": ["n3"], "num_nodes": 1, "driver": "550.2"}
+    for nodes, said in (([alike], []), ([alike, odd], ["driver 570.1 (2), 550.2 (1)"])):
+        known = factories.environment(nodes=nodes)
+        made = of_run(run(environment=known), read_of(TEN), Worker(), "0")
+        assert made.result.step_time_s
+        assert said == [note.params["differences"] for note in made.result.notes]
+        assert len(nodes) == len(made.run.environment["nodes"])  # type: ignore[arg-type]  # JSON
+
+
 @pytest.mark.parametrize(
     ("given", "withheld"),
     [

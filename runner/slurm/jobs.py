@@ -88,9 +88,10 @@ def of_squeue(printed: str) -> dict[str, list[JobState]]:
 
 
 def of_sacct(printed: str) -> dict[str, list[JobState]]:
-    """Jobs by their names, in the lines of sacct; `CANCELLED by 1000` is a state of it.
+    """Jobs that are over by their names, in the lines of sacct, which says `CANCELLED by 1000`.
 
-    Of several attempts of a job it is the last, which sacct prints last.
+    Of several attempts of a job it is the last, which sacct prints last. What is not over is left
+    out: sacct may say RUNNING for ever of a job whose controller has forgotten it.
     """
     cells = (line.split("|") for line in printed.splitlines())
     attempts = (
@@ -98,7 +99,8 @@ def of_sacct(printed: str) -> dict[str, list[JobState]]:
         for cell in cells
         if len(cell) >= len(ACCOUNTED) and cell[0].isdecimal() and cell[1].isdecimal()
     )
-    return _named({(job.name, job.job_id): job for job in attempts}.values())
+    last = {(job.name, job.job_id): job for job in attempts}
+    return _named(job for job in last.values() if job.is_over)
 
 
 def _named(jobs: Iterable[JobState]) -> dict[str, list[JobState]]:

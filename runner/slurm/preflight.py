@@ -137,7 +137,7 @@ def check_nodes(console: Console, planned: Sequence[Planned], target: ExecutionT
     job = _submitted(first, site, settings, target)
     names, run = job.names, job.run
     _say(console, f"preflight: {len(names)} nodes, job {job.intent.job_id}, in {run.path}")
-    error = _waited(job, settings.poll_s)
+    error = _waited(console, job, settings.poll_s)
     nodes = of_nodes(_figures(run), names, job.per_node)
     fraction = settings.preflight_fraction
     found = Preflight(
@@ -175,7 +175,7 @@ def _submitted(
     command = Command(
         "runner.node_check", (str((run.path / "figures").absolute()),), per_node, python=python
     )
-    intent = intent_of(replace(first, point=point), site)
+    intent = intent_of(replace(first, point=point), target)
     write_atomically(run.job, intent.model_dump_json(indent=1))
     write_atomically(run.job_script, slurm.script(point, site, command, run, intent))
     intent = intent.model_copy(update={"job_id": submit(run)})
@@ -194,14 +194,18 @@ def _point(first: RunSpec, settings: SlurmSettings, names: Sequence[str]) -> Run
     return replace(first, name="preflight", case=case, slurm=on_nodes, timeout_s=LIMIT_S)
 
 
-def _waited(job: _Job, poll_s: float) -> str | None:
+def _waited(console: Console, job: _Job, poll_s: float) -> str | None:
     """Wait for the end of a job; why it failed, where it did. Ctrl-C cancels it."""
-    slurm_, without_since, intent = Slurm(), None, job.intent
+    slurm_, without_since, intent, said = Slurm(), None, job.intent, ""
     try:
         while True:
             now, known = time.monotonic(), slurm_.jobs([intent.name])
             told = seen(known or {}, intent, started_as(job.run))
             is_without = told is None or (told.is_over and not job.run.job_end.is_file())
+            state = f"  {told.state.lower()} {told.reason}".removesuffix(" None") if told else said
+            if state != said:
+                _say(console, state)
+                said = state
             if known is not None:
                 without_since = (without_since or now) if is_without else None
                 without_s = now - without_since if without_since else 0

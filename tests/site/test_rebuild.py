@@ -242,17 +242,24 @@ def test_names_of_any_length_have_pages(tmp_path: Path) -> None:
 def test_the_files_of_a_run_name_no_host_no_folder_and_no_secret(tmp_path: Path) -> None:
     """The record as it is linked; a log is the same byte for byte but for a token."""
     project, token = Project(tmp_path / "project"), "ghp_" + "a1" * 18
-    where = environment(hostname="node-17", variables={"SLURM_JOB_USER": "mia", "NEMO_X": token})
+    nodes = [{"hostnames": ["node-17", "node-18.cluster"], "num_nodes": 2, "driver": "570.1"}]
+    where = environment(hostname="node-17", variables={"SLURM_JOB_USER": "mia", "NEMO_X": token},
+                        nodes=nodes)  # fmt: skip
     command = ("/home/mia/env/bin/torchrun", f"--hub=https://mia:{token}@hub.example")
     recipe = RecipeRef(name="a", path="/home/mia/recipes/a.yaml", sha256="0" * 64)
-    changed = {"environment": where, "command": command, "recipe": recipe, "error": "node-17 died"}
+    changed = {
+        "environment": where,
+        "command": command,
+        "recipe": recipe,
+        "error": "node-17 died: node-18",
+    }
     run = write_run(tmp_path, run_id="one", outcome=Outcome.FAILED, **changed)
     run.console.write_bytes(b"\xff on rank 0\r\nlogin " + token.encode() + b"\n")
     stored(store_url(str(project.store)), run)
     made = project.built()
     files = {Path(name).name: text for name, text in made.items() if "_downloads/" in name}
     record = json.loads(files["run.json"])
-    assert ("one", "a.yaml", "HOST died") == (
+    assert ("one", "a.yaml", "HOST died: HOST") == (
         record["run_id"],
         record["recipe"]["path"],
         record["error"],
@@ -260,7 +267,9 @@ def test_the_files_of_a_run_name_no_host_no_folder_and_no_secret(tmp_path: Path)
     assert ["torchrun", "--hub=https://***@hub.example"] == record["command"]
     assert {"NEMO_X": "***"} == record["environment"]["variables"]
     assert b"\xff on rank 0\r\nlogin ***\n" == files["console.log"]
-    hidden = (b"node-17", b"mia", token.encode())
+    [alike] = record["environment"]["nodes"]
+    assert (2, "570.1") == (alike["num_nodes"], alike["driver"])
+    hidden = (b"node-17", b"node-18", b"mia", token.encode())
     assert not [name for name, text in made.items() for it in hidden if it in text]
 
 

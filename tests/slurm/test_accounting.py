@@ -120,6 +120,8 @@ def test_one_question_to_sacct_knows_the_jobs_of_all_names(accounted: TestCluste
     number = accounted.run(*running).strip()
     accounted.run("scontrol", "requeue", number)
     until(lambda: "PENDING" in accounted.run("squeue", "-h", "-o", "%T"))
+    accounted.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    until(lambda: accounted.run(*running).strip())
     accounted.run("scancel", number)
     until(lambda: not accounted.run("squeue", "--states=all", "-h").strip(), seconds=90)
     slurm = Slurm()

@@ -12,7 +12,7 @@ from tests.shell import Done, Shell
 from tests.slurm.service import TestCluster, without_pyxis
 from tests.slurm.test_run import SITE, WORKER, Run, intents, recipe
 
-SHOWN = 'echo "$PYXIS_IMAGE; $PYXIS_MOUNTS; $PYXIS_WORKDIR; $PYXIS_ENV; in $PWD"\n'
+SHOWN = '#!/bin/bash\necho "$PYXIS_IMAGE; $PYXIS_MOUNTS; $PYXIS_WORKDIR; $PYXIS_ENV; in $PWD"\n'
 MOUNTS = 'container_mounts = ["/data:/data:ro"]\n'
 
 
@@ -25,7 +25,7 @@ def submit(
         pytest.skip(reason)
     monkeypatch.chdir(tmp_path)
     worker = tmp_path / "worker"
-    worker.write_text(WORKER + SHOWN)
+    worker.write_text(SHOWN + WORKER)
     worker.chmod(0o755)
     Path("perfdb.toml").write_text(SITE.format(worker=worker) + MOUNTS)
     monkeypatch.setenv("WAIT_FOR", str(tmp_path / "wait"))
@@ -42,8 +42,8 @@ def test_srun_takes_our_options_of_a_container_on_each_node(submit: Run, tmp_pat
     assert 0 == done.code, done.stderr
     [(run, intent)] = intents()
     assert (2, Outcome.FINISHED) == (intent.num_nodes, run.read_record().outcome)
-    [line] = [line for line in (run.rank_logs / "console-0.log").read_text().splitlines()
-              if line.startswith("nvcr.io")]  # fmt: skip
+    said = {log.read_text().splitlines()[0] for log in run.rank_logs.glob("console-*.log")}
+    [line] = said  # of both nodes
     image, mounts, workdir, names, folder = line.split("; ")
     assert "nvcr.io#nvidia/nemo:25.04" == image
     home = str(Path(__file__).parents[2])
