@@ -28,8 +28,8 @@ WHAT: Final = (
 )
 NOTE: Final = (
     "The ratio compares a system with the oldest one of the row. GPU-hours are 10¹² ÷ "
-    "tokens/s/GPU ÷ 3,600; multiply them by your price of a GPU-hour to get the cost. The last "
-    "column names releases and numbers of GPUs: where these differ between systems, so does more "
+    "tokens/s/GPU ÷ 3,600; multiply them by your price of a GPU-hour to get the cost. A "
+    "footnote names releases and numbers of GPUs: where these differ between systems, so does more "
     "than the system. Rows with open errors are left out."
 )
 
@@ -100,9 +100,8 @@ def _table(task: str, works: Sequence[Sequence[SiteResult]]) -> Block:
     for system in systems:
         head = HtmlHead(f"{titles.system(system)} GPU-hours per 1T tokens", numeric=True)
         made.append((head, [_hours(one.get(system)) for one in by_system]))
-    made.append((HtmlHead("Releases", wide=True), [HtmlCell(_releases(some)) for some in works]))
     ids = [addresses.hashed("compared", _work(some[0])) for some in works]
-    return table(f"{titles.task(task)} by system", made, ids)
+    return table(f"{titles.task(task)} by system", made, ids, [[_releases(it)] for it in works])
 
 
 def _names(works: Sequence[Sequence[SiteResult]]) -> Iterator[Made]:
@@ -134,12 +133,14 @@ def _hours(result: SiteResult | None) -> HtmlCell:
 
 
 def _releases(some: Sequence[SiteResult]) -> str:
-    """'Megatron-Bridge 26.08, 64 GPUs', and of each system where these differ."""
-    releases = [with_short_hashes(release_of(it)) for it in some]
-    texts = {
-        it.system_title: f"{release}, {cells.gpus(it.num_gpus, it.system)}"
-        for it, release in zip(some, releases, strict=True)
-    }
-    if len(set(texts.values())) == 1:
-        return next(iter(texts.values()))
-    return "; ".join(f"{system}: {text}" for system, text in texts.items())
+    """'Megatron-Bridge 26.08, 64 GPUs', and the systems of each where these differ."""
+    systems = grouped(
+        some,
+        lambda it: f"{with_short_hashes(release_of(it))}, {cells.gpus(it.num_gpus, it.system)}",
+    )
+    if len(systems) == 1:
+        return next(iter(systems))
+    return "; ".join(
+        f"{release}: {', '.join(it.system_title for it in of_release)}"
+        for release, of_release in systems.items()
+    )
