@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfdb import catalog, hardware
-from perfdb.catalog import Model, Precision, System, names
+from perfdb.catalog import Model, Precision, System, colors, names, titles
 from perfdb.catalog.load import check_models, check_precisions, check_systems, load
 from perfdb.errors import CatalogError
 from tests import guides
@@ -249,3 +249,38 @@ def test_the_guides_examples_can_be_added(tmp_path: Path) -> None:
     assert "hgx-h800" in systems(machines)
     there_too = [it for it in (FOLDER / "models").glob("*.yaml") if it.name != model.name]
     assert "olmo2-7b" in models(*there_too, model)
+
+
+def contrast(color: str, background: str) -> float:
+    """The contrast ratio of two colors, as WCAG 2.2 defines it."""
+
+    def luminance(code: str) -> float:
+        parts = (int(code[start : start + 2], 16) / 255 for start in (1, 3, 5))
+        linear = [it / 12.92 if it <= 0.04045 else ((it + 0.055) / 1.055) ** 2.4 for it in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(color), luminance(background)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_precision_and_system_has_a_color_that_can_be_seen() -> None:
+    """Each precision one of its own; 3:1 or more against the page, as WCAG 1.4.11 asks."""
+    assert set(catalog.precisions()) == set(colors.PRECISIONS)
+    for own in (colors.PRECISIONS, colors.SYSTEMS):
+        assert len(own) == len(set(own.values()))
+    assert colors.NEUTRAL not in map(colors.of_system, catalog.systems())
+    shades = [*colors.PRECISIONS.values(), *map(colors.of_system, catalog.systems())]
+    for light, dark in shades:
+        assert 3 <= contrast(light, "#ffffff"), light
+        assert 3 <= contrast(dark, "#14181e"), dark
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("llama2-13b", "Llama 2 13B"), ("gpt3-5b", "GPT-3 5B"), ("qwen3-vl-30b-a3b", "Qwen3 VL 30B-A3B"),
+     ("llama3-8b", "Llama 3 8B"), ("My Model", "My Model")],
+)  # fmt: skip
+def test_a_model_that_the_catalog_lacks_is_titled_as_its_name_spells_it(
+    name: str, title: str
+) -> None:
+    assert title == titles.model(name)

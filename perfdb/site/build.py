@@ -40,6 +40,7 @@ from perfdb.site.pages import (
     runs,
     scaling,
     sources,
+    system_comparison,
 )
 from perfdb.site.pages.releases import ReleaseData
 
@@ -55,6 +56,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     changelog.unfinished_pages,
     runs.pages,
     cpu_tests.pages,
+    system_comparison.pages,
     recipes.pages,
     recipes.coverage_pages,
     sources.pages,

@@ -16,7 +16,7 @@ PAGES = (
     "changes/index.html", "changes/megatron-core.html", "recipes/index.html",
     "recipes/llama3-8b.html", "reference/data.html", "performance/megatron-core/0.16.0.html",
     "performance/dfm/main.html", "performance/nemo/25.04.html", "performance/audit.html",
-    "performance/coverage.html", "performance/cpu-tests.html",
+    "performance/coverage.html", "performance/cpu-tests.html", "performance/systems.html",
     "recipes/dfm-wan2.1-14b-pretrain-automodel.html",
     "performance/audit/megatron-core/0.16.0.html", "performance/changelog.html",
     "scaling/dfm/main/dgx-h100.html",

@@ -299,7 +299,7 @@ def test_the_same_store_makes_the_same_bytes_and_another_only_what_is_another(
     mine.built(named=False)
     kept = [page for folder in FOLDERS for page in (mine.docs / folder).rglob("*.md")]
     assert {own} == {page for page in kept if not is_made(page)}
-    lists = {"archive", "audit", "changelog", "coverage", "cpu-tests", "index"}
+    lists = {"archive", "audit", "changelog", "coverage", "cpu-tests", "index", "systems"}
     assert lists == {page.stem for page in kept if is_made(page)}
     assert not [*(mine.html / "performance").glob("*/*.html"), *(mine.html / "changes").glob("m*")]
     names = ("changes", "models", "performance", "runs", "scaling", "systems")

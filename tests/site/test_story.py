@@ -70,3 +70,18 @@ def test_the_landing_page_names_the_newest_release_and_lists_the_newest_first() 
         words(it) for it in shown.select(".perf-card h3")
     ]
     assert ["DGX-H100"] == [words(it) for it in shown.select(".perf-key li")]
+
+
+def test_systems_are_side_by_side_with_ratio_and_cost() -> None:
+    """4,035 ÷ 1,621 is 2.49; 10¹² ÷ 1,621 ÷ 3,600 is 171,362 GPU-hours. LoRA has one system."""
+    gb200 = {"system": "dgx-gb200", "system_title": "DGX-GB200", "release": "26.08",
+             "framework": "megatron-bridge", "tokens_per_sec_per_gpu": 4035.0}  # fmt: skip
+    known = [row(), row(tokens_per_sec_per_gpu=1600.0), row(**gb200), row(task="lora")]
+    page = page_named("performance/systems", site_data(known))
+    [line] = table(page)
+    assert ("1,621", "4,035", "2.49 ×") == (
+        line["DGX-H100"], line["DGX-GB200"], line["DGX-GB200 ratio"]
+    )  # fmt: skip
+    assert "171,362" == line["DGX-H100 GPU-hours per 1T tokens"]
+    sides = "Megatron-Bridge 26.08, 64 GPUs: DGX-GB200; NeMo Framework 25.04, 64 GPUs: DGX-H100"
+    assert sides == words(page.select_one("ol.perf-notes li"))

@@ -135,7 +135,7 @@ def _models(models: Subjects) -> list[Block]:
     head = HtmlHead("Best tokens/s/GPU by system", hint, wide=True)
     known = [(head, [HtmlCell(it or units.UNKNOWN) for it in rates])] if any(rates) else []
     made = _index_table("Model", "Systems", models, known, lambda it: it.system)
-    return [paragraph("Every model that the store has results of."), made]
+    return [paragraph("All models with results."), made]
 
 
 def _rates(model: Subject) -> str:
@@ -180,7 +180,7 @@ def _systems(systems: Subjects) -> list[Block]:
     left = [system.title for system in others if catalog.has_gpus(system.name)]
     missing = f" No results yet: {', '.join(left)}." if left else ""
     made = _index_table("System", "Models", systems, known, lambda it: it.model)
-    return [paragraph(f"Every system that the store has results on.{missing}"), made]
+    return [paragraph(f"All systems with results.{missing}"), made]
 
 
 def _index_table(

@@ -416,11 +416,15 @@ def chart(pair: ReleasePair) -> Markup:
     still = f"; of {unchanged:,} more the figure has not changed or is not known"
     wrong = not_judged(pair)
     below = note(
-        f"The {some} drawn, grey where no difference can be told{still if unchanged else ''}.",
+        f"The {some} drawn{still if unchanged else ''}.",
         f"{wrong}: no bar." if wrong else "",
         "The table has them all.",
     )
-    return charts.with_note(drawn, below)
+    names = {GOOD: "faster", BAD: "slower", FAINT: "no difference can be told"}
+    key = charts.key(
+        {text: one for one, text in names.items() if one in {it.colour for it in bars}}
+    )
+    return charts.with_note(drawn, below, key)
 
 
 def _table(

@@ -65,6 +65,7 @@ def overview(data: SiteData) -> Markup:
         newest=_newest(newest[0][0], dates) if newest else None,
         flagships=flagships.panels(flagships.of(results, dates), BAR),
         models=addresses.MODELS,
+        systems=addresses.COMPARED_SYSTEMS,
         counts=list(_counts(data)),
         cards=[_card(some) for some in newest],
         changes=[

@@ -15,7 +15,7 @@ from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.addresses import UNATTRIBUTED
-from perfdb.site.cells import CHOSEN, HtmlCell
+from perfdb.site.cells import HtmlCell
 from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import Block, Section, SitePage, Tab
@@ -176,7 +176,6 @@ def head(release: ReleaseData) -> Markup:
     return render(
         "release_head",
         also=release.also,
-        chosen=CHOSEN,
         containers=dict(sorted(Counter(it.container for it in results if it.container).items())),
         count=len(results),
         is_measured=any(it.is_measured for it in results),
@@ -198,8 +197,8 @@ def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str]) -> list
     if not frameworks:
         return [paragraph(NONE), page.no_data()]
     intro = (
-        "A page for each release of each framework: rolling branches, then the highest version "
-        f"first, and {TRIAL} last. The highest TFLOP/s is shown, {RULE}."
+        "One page for each release: rolling branches first, then the newest version. "
+        f"{HEADLINE} is the best of the release; {RULE}."
     )
     rows: Rows = []
     for one in itertools.chain(*frameworks.values()):
