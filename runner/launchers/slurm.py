@@ -3,7 +3,9 @@
 import os
 import shlex
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import perfdb
 from perfdb import catalog
@@ -16,6 +18,9 @@ from runner.backends import Command
 from runner.launchers.base import imports
 from runner.slurm import client
 from runner.slurm.jobs import JobIntent
+
+if TYPE_CHECKING:
+    import jinja2
 
 NAME = "slurm"
 TEMPLATE = Path(__file__).with_name("slurm.sh.j2")
@@ -84,6 +89,21 @@ def script(
     exports = exported(command, settings)
     source = _source(image, settings) if image else ""
     asks = settings.request_gpus and catalog.has_gpus(point.case.system)
+    return _template().render(
+        run=run, settings=settings, program=command.program, per_node=per_node, exports=exports,
+        job=intent.name, after=intent.after, num_nodes=intent.num_nodes,
+        minutes=-(-intent.limit_s // 60),
+        comment=intent.case_name.replace('"', "'"), version=perfdb.__version__,
+        gpus=per_node if asks else None, gpu_query=" ".join(NODE_QUERY),
+        python=settings.python or ("python3" if image else command.python),
+        container=_container(image, settings, run, exports) if image else (),
+        squash_file=source if source.startswith((".", "/")) else "",
+    )  # fmt: skip
+
+
+@cache
+def _template() -> "jinja2.Template":
+    """The script with its blanks, compiled once. Raises InputError."""
     try:
         import jinja2  # noqa: PLC0415  only who submits jobs needs it
     except ImportError as error:
@@ -94,16 +114,7 @@ def script(
     )
     environment.filters["quote"] = lambda value: shlex.quote(str(value))
     environment.filters["union"] = lambda first, more: ",".join((*first, *more))
-    return environment.from_string(TEMPLATE.read_text()).render(
-        run=run, settings=settings, program=command.program, per_node=per_node, exports=exports,
-        job=intent.name, after=intent.after, num_nodes=intent.num_nodes,
-        minutes=-(-intent.limit_s // 60),
-        comment=intent.case_name.replace('"', "'"), version=perfdb.__version__,
-        gpus=per_node if asks else None, gpu_query=" ".join(NODE_QUERY),
-        python=settings.python or ("python3" if image else command.python),
-        container=_container(image, settings, run, exports) if image else (),
-        squash_file=source if source.startswith((".", "/")) else "",
-    )  # fmt: skip
+    return environment.from_string(TEMPLATE.read_text())
 
 
 def _source(image: str, settings: SlurmSettings) -> str:

@@ -40,9 +40,9 @@ LOOK_EVERY_S = 1
 Ended = Callable[[Planned, RunDir, RunRecord], None]
 
 
-@dataclass
+@dataclass(eq=False)
 class Submitted:
-    """A run that Slurm has, or is to get."""
+    """A run that Slurm has, or is to get. Each is equal to itself alone: there are many."""
 
     planned: Planned
     run: RunDir
@@ -204,15 +204,16 @@ class Follower:
                         left = False
                     elif reason := self.add(planned, before):
                         self.console.print(visible(f"{planned.point.name}: {reason}"), markup=False)
-                self._turn()
-                show([one.cells for one in self.jobs], self.slurm.problem)
+                is_asked = self._turn()
+                if is_asked or any(one.steps for one in self.jobs):
+                    show([one.cells for one in self.jobs], self.slurm.problem)
                 if self.jobs:
                     time.sleep(min(LOOK_EVERY_S, self.poll_s))
 
-    def _turn(self) -> None:
-        """Look at each job once; ask Slurm where it is time."""
+    def _turn(self) -> bool:
+        """Look at each job once; ask Slurm where it is time. Whether it was."""
         now, known = time.monotonic(), None
-        if now - self._asked_at >= self.poll_s:
+        if is_time := now - self._asked_at >= self.poll_s:
             self._asked_at = now
             known = self.slurm.jobs([one.intent.name for one in self.jobs])
             self._answered_at = now if known is not None else self._answered_at
@@ -222,6 +223,7 @@ class Follower:
             if one.intent.job_id is None:
                 self._submit(one, now, is_absent=known is not None and one.job is None)
             self._look(one, now)
+        return is_time
 
     def _learn(self, one: Submitted, known: dict[str, list[JobState]], now: float) -> None:
         one.job = seen(known, one.intent, started_as(one.run))
