@@ -93,17 +93,23 @@ def of_run(
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
     why = withheld or _no_benchmark(record)
-    nodes = record.environment.nodes
-    notes = validity.unlike_nodes(nodes)
+    notes = validity.unlike_nodes(record.environment.nodes)
     result = _unmeasured(of, hashed, outcome, why, notes)
     if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
         result = with_figures(result, pick_steps(steps, window), window)
-    error = record.error
+    row = _run_row(record, worker, outcome, withheld, content)
+    return MeasuredRun(row, storable(steps), result)
+
+
+def _run_row(
+    record: RunRecord, worker: Worker, outcome: Outcome, withheld: Note | None, content: str
+) -> RunRow:
+    machine, error = record.environment, record.error
     if error is None and withheld and record.outcome is Outcome.FINISHED:
         error = note_text(withheld)
-    row = RunRow(
+    return RunRow(
         run_id=record.run_id,
         recipe=record.recipe.name,
         outcome=outcome,
@@ -115,15 +121,12 @@ def of_run(
         ended_at=_utc(record.ended_at) if record.ended_at else None,
         warmup_steps=record.warmup_steps,
         measured_steps=record.measured_steps,
-        environment=record.environment.model_dump(
-            mode="json", exclude=None if nodes else {"nodes"}
-        ),
+        environment=machine.model_dump(mode="json", exclude=None if machine.nodes else {"nodes"}),
         command=record.command,
         # Without NaN, which PostgreSQL refuses.
         summary=json.loads(worker.summary.model_dump_json()) if worker.summary else None,
         content_hash=content,
     )
-    return MeasuredRun(row, storable(steps), result)
 
 
 def _no_benchmark(record: RunRecord) -> Note | None:

@@ -23,7 +23,10 @@ SQUEUE = ("squeue", "--me", "--states=all", "--noheader",
 SACCT = ("sacct", "--allocations", "--duplicates", "--noheader", "--parsable2",
          "--starttime=now-30days", f"--format={','.join(ACCOUNTED)}")  # fmt: skip
 """With `--duplicates`, as a number that was given again would hide the job that had it before."""
-USABLE = ("idle", "mixed", "allocated", "completing", "reserved")
+USABLE = ("idle", "mixed", "allocated", "completing", "reserved", "planned")
+SUFFIXES = "+-~#!%@^"
+"""What sinfo adds to the state of a node that jobs may get; not * (no answer) and $ (maintenance).
+"""
 _LATER = re.compile(
     r"Unable to contact|timed out|communicat|temporarily|SubmitJobLimit|MaxSubmit|try again", re.I
 )
@@ -87,14 +90,14 @@ def nodes_of(settings: SlurmSettings) -> tuple[str, ...]:
     if settings.reservation and not nodelist:
         shown = _ask(("scontrol", "--oneliner", "show", "reservation", settings.reservation))
         nodelist = dict(word.partition("=")[::2] for word in shown.split()).get("Nodes")
-    printed = _ask(("sinfo", "--noheader", "--Node", f"--states={','.join(USABLE)}",
-                    "--format=%N %P", *((f"--nodes={nodelist}",) if nodelist else ())))  # fmt: skip
+    of = (f"--nodes={nodelist}",) if nodelist else ()
+    printed = _ask(("sinfo", "--noheader", "--Node", "--format=%N %P %T", *of))
     listed = [line.split() for line in printed.splitlines()]
     left_out = _ask(("scontrol", "show", "hostnames", settings.exclude)) if settings.exclude else ""
     partitions = settings.partition.split(",") if settings.partition else ()
     found = dict.fromkeys(
-        name for name, partition in listed
-        if name not in left_out.split()
+        name for name, partition, state in listed
+        if state.rstrip(SUFFIXES) in USABLE and name not in left_out.split()
         and (partition.rstrip("*") in partitions or (not partitions and partition.endswith("*")))
     )  # fmt: skip
     if not found:

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from perfdb.errors import InputError
+from perfdb.recipe.slurm import SlurmSettings
 from perfdb.rundir import find_runs
 from runner import session
 from runner.node_check import pairs
+from runner.slurm.client import nodes_of
 from runner.slurm.preflight import NodeFigures, RankFigures, of_nodes, sick
 from tests.runner.quick_launcher import BACKENDS
 from tests.runner.test_session import CPU
 from tests.shell import Done, Shell
-from tests.slurm.service import TestCluster
+from tests.slurm.service import TestCluster, until
 from tests.slurm.test_run import SITE, WORKER, Run, recipe
 
 NODE = """\
@@ -108,6 +111,31 @@ def test_a_node_that_is_slower_than_the_others_stops_the_sweep(submit: Run) -> N
     assert isinstance(sick_nodes, dict)
     assert ["n2"] == [*sick_nodes]
     assert not find_runs(Path("runs"))
+
+
+def test_the_nodes_are_those_that_jobs_may_get(slurm: TestCluster) -> None:
+    """With a real reservation; a node that is drained is not waited for."""
+    asked = {"n1 n2": {}, "n2": {"nodelist": "n2"}, "n1": {"exclude": "n[2-9]"}}
+    for names, settings in asked.items():
+        assert tuple(names.split()) == nodes_of(SlurmSettings.model_validate(settings))
+    for settings in ({"partition": "nowhere"}, {"exclude": "n[1-2]"}):
+        with pytest.raises(InputError, match="no node is up that jobs may get; look at sinfo"):
+            nodes_of(SlurmSettings.model_validate(settings))
+    slurm.run("scontrol", "create", "reservation", "ReservationName=ours", "StartTime=now",
+              "Duration=5", "Users=root", "Nodes=n2")  # fmt: skip
+    assert ("n2",) == nodes_of(SlurmSettings(reservation="ours"))
+    slurm.run("scontrol", "delete", "ReservationName=ours")
+    slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
+    try:
+        assert ("n2",) == nodes_of(SlurmSettings())
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+    until(slurm.ready)
+
+
+def test_only_slurm_has_a_preflight(perfdb: Shell, tmp_path: Path) -> None:
+    done = perfdb("run", str(tmp_path), "--preflight")
+    assert (2, True) == (done.code, "--preflight is for --launcher slurm" in done.stderr)
 
 
 def whole(node: str, matmul: float, pair: float = 10.0) -> NodeFigures:
