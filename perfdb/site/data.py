@@ -326,7 +326,8 @@ def representative(connection: Connection) -> list[SiteResult]:
 def _printed_titles(rows: Iterable[StoredRow]) -> dict[object, str]:
     """Titles of models that the catalog lacks, as the first row of a page prints them.
 
-    Without qualifiers, which follow the title wherever it is printed.
+    Without qualifiers, which follow the title wherever it is printed. Of names in capitals alone,
+    LLAMA2-13B, the title is made as of names that no page prints.
     """
     unknown = [row for row in rows if row["model"] not in catalogue.models()]
     found = {}
@@ -337,7 +338,7 @@ def _printed_titles(rows: Iterable[StoredRow]) -> dict[object, str]:
     return {
         name: title
         for name, title in found.items()
-        if names.model(title) == names.ModelName(str(name))
+        if names.model(title) == names.ModelName(str(name)) and not title.isupper()
     }
 
 

@@ -3,7 +3,7 @@
 from datetime import date
 
 from perfdb.site.pages import cpu_tests, flagships, home
-from perfdb.site.pages.flagships import MOST
+from perfdb.site.pages.flagships import MOST, Dates
 from tests.site.samples import page_named, result, row, site_data, soup, table, words
 
 CPU = result(
@@ -51,7 +51,7 @@ def test_flagships_are_the_models_on_most_systems_with_their_newest_figures() ->
         row(release="25.07", task="lora", tokens_per_sec_per_gpu=9999.0),
         *(row(release="25.07", model=f"model-{it}", model_title=str(it)) for it in range(9)),
     ]
-    dates = {("nemo", "25.04"): date(2025, 4, 1), ("nemo", "25.07"): date(2025, 7, 1)}
+    dates: Dates = {("nemo", "25.04"): date(2025, 4, 1), ("nemo", "25.07"): date(2025, 7, 1)}
     first, *others = flagships.of(known, dates)
     assert [("dgx-gb200", 4035.0), ("dgx-h100", 1500.0)] == [
         (it.system, it.tokens_per_sec_per_gpu) for it in first
