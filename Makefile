@@ -12,6 +12,8 @@ RECIPES ?= recipes/
 SECONDS ?= 60
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TARGETS ?=
+# Where PyTorch's builds for CPU are; PyPI has the one with CUDA alone.
+CPU_WHEELS ?= $(or $(PIP_FIND_LINKS),https://download.pytorch.org/whl/cpu/torch/)
 
 .DEFAULT_GOAL := help
 .PHONY: help install run run-automodel test check docs dashboard bench fuzz lint format lock advisories clean
@@ -77,11 +79,11 @@ format: $(INSTALLED) ## format the code and apply the safe fixes
 
 check: lint docs test ## all that continuous integration runs
 
-lock: $(INSTALLED) ## pin what is installed here, with PyPI's hashes, into requirements.lock
+lock: $(INSTALLED) ## pin what is installed here, with the hashes, into requirements.lock
 	test -x $(VENV)/uv/bin/uv || ($(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install -q uv)
-	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /^(pip|setuptools)==/d' > $(VENV)/tested.txt
+	$(BIN)/python -m pip freeze --exclude-editable | sed -E '/^(pip|setuptools)==/d' > $(VENV)/tested.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-annotate \
-		--no-config --default-index https://pypi.org/simple --custom-compile-command 'make lock' \
+		--no-config --default-index https://pypi.org/simple --find-links $(CPU_WHEELS) --custom-compile-command 'make lock' \
 		$(foreach one,$(subst $(COMMA), ,$(EXTRAS)),--extra $(one)) \
 		-c constraints.txt -c $(VENV)/tested.txt pyproject.toml -o requirements.lock
 

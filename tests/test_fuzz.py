@@ -7,7 +7,8 @@ shapes.
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -127,13 +128,65 @@ def test_a_document_of_billions_of_values_or_without_end_is_refused() -> None:
     found = yamlfile.parse("a.yaml", LAUGHS.decode())
     assert isinstance(found, yamlfile.Unreadable)
     assert [
-        "a.yaml: more than 262,144 values, with what its aliases (*) stand for; "
-        "write out what they stand for"
+        "a.yaml: more than 262,144 values or 26,214,400 characters, with what its aliases (*) "
+        "stand for; write out what they stand for"
     ] == list(map(str, found.problems))
     assert isinstance(yamlfile.parse("a.yaml", "a: &a [*a]\n"), yamlfile.Unreadable)
     read = yamlfile.parse("a.yaml", "a: &a [1, 2]\nb: *a\n")
     assert isinstance(read, yamlfile.Document)
     assert {"a": [1, 2], "b": [1, 2]} == read.content
+
+
+@pytest.mark.parametrize(
+    "text", ["a: " + "[" * 101, "# " + "]" * 200 + "\na: " + "[" * 101, "a: ]]][[[" + "[" * 98]
+)
+def test_what_closes_no_bracket_makes_up_for_none(text: str) -> None:
+    """Brackets in a comment are counted, too, but they open no room for others."""
+    found = yamlfile.parse("a.yaml", text)
+    assert isinstance(found, yamlfile.Unreadable)
+    assert ["more than 100 brackets in one another"] == [one.message for one in found.problems]
+
+
+def test_a_number_that_python_does_not_write_is_refused() -> None:
+    """It reads 5,000 hexadecimal digits, and writes no more than 4,300 decimal ones."""
+    found = yamlfile.parse("a.yaml", f"a: 0x{'f' * 5000}\n")
+    assert isinstance(found, yamlfile.Unreadable)
+    assert [Diagnostic("a.yaml", "not YAML: an integer of more than 1,000 digits", line=1)] == list(
+        found.problems
+    )
+
+
+ROW = "|Model|GBS|#-GPUs|Sequence Length|TFLOP / sec / GPU|\n|-|-|-|-|-|\n|a|1|8|1|1|\n\n"
+GROWING: Mapping[str, tuple[str, int, Callable[[int], str]]] = {
+    "aliases of aliases of a long text": (
+        "megatron_config",
+        1000,
+        lambda size: (
+            f"MODEL_ARGS:\n  a: 1\nb: &b {'x' * size}\nc: &c [{'*b, ' * (size // 4)}]\n"
+            f"d: [{'*c, ' * (size // 4)}]\n"
+        ),
+    ),
+    "tables": ("page", 300, lambda size: ROW * size),
+    "lines of HTML": ("page", 2000, lambda size: "<b>a</b>\n" * size),
+    "elements that nobody sees": ("page", 6000, lambda size: f"<html>{'<svg></svg>' * size}"),
+    "line breaks": ("page", 8000, lambda size: f"<html>{'<br><b>a</b>' * size}"),
+}
+"""By their name: the target, a size, and the input of that size."""
+
+
+@pytest.mark.parametrize("what", GROWING)
+def test_twice_the_input_takes_at_most_three_times_the_time(what: str) -> None:
+    """Of a processor, whatever else the machine does; what took the square took four times it."""
+    name, size, made = GROWING[what]
+    TARGETS[name].check(made(1).encode())  # what is loaded once
+
+    def seconds(content: bytes) -> float:
+        began = time.process_time()
+        TARGETS[name].check(content)
+        return time.process_time() - began
+
+    once, twice = (min(seconds(made(n).encode()) for _ in range(2)) for n in (size, 2 * size))
+    assert twice < 3 * max(once, 0.05)
 
 
 TEXT = b"iteration 1: 2500 ms\niteration 2: 3500 ms\n"

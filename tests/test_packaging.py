@@ -21,6 +21,16 @@ def test_the_three_packages_come_from_one_place() -> None:
     assert 1 == len(homes)
 
 
+def test_the_lock_has_a_hash_for_each_package_and_nothing_of_cuda() -> None:
+    """PyPI's PyTorch needs gigabytes of CUDA, which the tests ran without."""
+    locked = (ROOT / "requirements.lock").read_text().replace("\\\n", "").splitlines()
+    packages = [line for line in locked if not line.startswith("#")]
+    assert len(packages) > 50
+    assert [] == [line for line in packages if "==" not in line or "--hash=sha256:" not in line]
+    assert [] == [line for line in packages if line.startswith(("nvidia-", "cuda-", "triton"))]
+    assert 1 == sum("torch==2.13.0+cpu " in line for line in packages)
+
+
 HELP = (
     "from click.testing import CliRunner; from perfdb.cli import cli; CliRunner().invoke(cli, {})"
 )
