@@ -34,8 +34,8 @@ from perfdb.versions import is_rolling, version_order
 WHAT: Final = "Each release against the newest before it that shares work with it"
 NONE: Final = "The store has no release with a version yet, so that there is nothing to compare."
 ORDER: Final = (
-    Verdict.FAILED, Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN,
-    Verdict.NOT_JUDGED,
+    Verdict.FAILED, Verdict.SLOWER, Verdict.FASTER, Verdict.RECOVERED, Verdict.UNKNOWN,
+    Verdict.SAME, Verdict.NOT_COMPARABLE, Verdict.NOT_JUDGED,
 )  # fmt: skip
 """The order of matches: regressions come first."""
 BADGES: Final = {Verdict.FASTER: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad"}
@@ -196,7 +196,7 @@ def disagreement(match: Match) -> str | None:
     a, b = match.a.shown, match.b.shown
     known = all(usable(side, metric) is not None for side in (a, b) for metric in (RATE, FLOPS))
     conventions = {a.flops_convention, b.flops_convention} - {None}
-    if not known or len(conventions) > 1 or not gflop_per_token_apart(a, b):
+    if not known or len(conventions) > 1 or not gflop_per_token_apart(match.a, match.b):
         return None
     return ", ".join(
         f"{name} {report.figure(a, metric)} → {report.figure(b, metric)}"
