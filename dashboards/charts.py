@@ -62,8 +62,10 @@ VERDICT_STYLES: Mapping[Verdict, VerdictStyle] = {
     Verdict.FASTER: VerdictStyle("▲", BLUE, "triangle-up", _FASTER),
     Verdict.SLOWER: VerdictStyle("▼", VERMILION, "triangle-down", _SLOWER),
     Verdict.FAILED: VerdictStyle("✗", GREY, "cross", _SLOWER),
+    Verdict.RECOVERED: VerdictStyle("△", GREY, "triangle-up"),
     Verdict.SAME: VerdictStyle("=", GREY, "circle"),
     Verdict.UNKNOWN: VerdictStyle("?", GREY, "diamond"),
+    Verdict.NOT_COMPARABLE: VerdictStyle("≠", GREY, "diamond"),
     Verdict.NOT_JUDGED: VerdictStyle("⚑", GREY, "square"),
 }
 

@@ -16,7 +16,7 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from perfdb.audit.review import accepted
-from perfdb.compare import Comparison, marked, match, report
+from perfdb.compare import Comparison, match, report
 from perfdb.compare import releases as known
 from perfdb.db.session import reading_current, store_url
 from perfdb.export import results as exported
@@ -83,12 +83,11 @@ def compared(
 ) -> Comparison:
     """Release B against A, as `perfdb compare` judges them: errors of the audit have no verdict."""
     wrong = known.open_errors(connection, accepted(None))
-    named = known.known_releases(connection)
-    found = []
-    for pair in known.both_named(a, b, named, scope.framework):
-        of_a, of_b = (marked(known.results_of(connection, it, scope), wrong) for it in pair)
-        found.append(match.comparison(of_a, of_b, metric))
-    return match.together(found)
+    frameworks = scope.options.get("framework", ())
+    pairs = known.both_named(a, b, known.known_releases(connection), frameworks)
+    return match.together(
+        [known.compared(connection, pair, scope, wrong, metric=metric) for pair in pairs]
+    )
 
 
 @contextmanager

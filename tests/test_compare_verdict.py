@@ -1,10 +1,10 @@
-"""How sure a verdict is: what repeats, steps and printed digits show, and when it is unknown.
+"""How sure a verdict is: what repeats, steps and printed digits show, and when there is none.
 
-Golden quantiles are scipy.stats.t.ppf(0.975, freedom); scipy is no dependency.
+By hand: the prior is 0.166 % with 2 degrees of freedom; the 99.5 % quantiles of Student's t, from a
+printed table, are 9.925 of 2 degrees, 4.604 of 4, 3.707 of 6, and 2.576 of the normal distribution.
 """
 
-from math import exp, log, pi, sqrt
-from statistics import median
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
@@ -13,19 +13,11 @@ from hypothesis import strategies as st
 
 from perfdb.compare import Side, Verdict, comparison, report
 from perfdb.compare.report import document
-from perfdb.compare.verdict import (
-    RUN_TO_RUN,
-    Spread,
-    half_interval,
-    half_of_one_more,
-    judge,
-    of_runs,
-    spread,
-    student_t_95,
-)
+from perfdb.compare.verdict import LONE_AND_UNEVEN, NO_STEPS, judge
 from perfdb.metrics import METRICS
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.stated import RATE
+from tests.factories import case
 from tests.test_compare import at, only_match, printed, result
 
 TFLOPS = "model_tflops_per_sec_per_gpu"
@@ -73,14 +65,14 @@ class TestOutcomes:
         """Be it better in B or as bad: nothing that had a figure has lost it."""
         found = comparison([at(4.0, outcome=Outcome.FAILED, withheld="why")], [at(4.0, **b)])
         verdicts = [match.judgement.verdict for match in found.matched]
-        assert ([Verdict.UNKNOWN], False) == (verdicts, found.missing)
+        assert ([Verdict.NOT_COMPARABLE], False) == (verdicts, found.missing)
 
     def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self):
         for impossible in (0.0, -1.0, float("nan"), float("inf")):
             a, b = at(4.0), at(4.0, tokens_per_sec_per_gpu=impossible)
-            assert Verdict.SAME == only_match(a, b).judgement.verdict  # by the TFLOP/s
+            assert "step_time_s" == only_match(a, b).metric
             asked = only_match(a, b, RATE).judgement
-            assert (None, Verdict.UNKNOWN) == (asked.ratio, asked.verdict)
+            assert (None, Verdict.NOT_COMPARABLE) == (asked.ratio, asked.verdict)
 
     @pytest.mark.parametrize(
         ("a", "b", "metric", "said"),
@@ -91,51 +83,76 @@ class TestOutcomes:
              "not both have Tokens/s/GPU, but both have MFU"),
             ({RATE: 12_273, "mfu": 0.4}, {RATE: 12_300}, "mfu",
              "not both have MFU, but both have Tokens/s/GPU"),
-            ({RATE: 12_273}, {}, None, None),
+            ({RATE: 12_273}, {}, None, "no figure of B"),
         ],
     )  # fmt: skip
     def test_it_is_said_which_figures_each_has_where_none_can_be_compared(self, a, b, metric, said):
         nothing = dict.fromkeys(METRICS)
         a, b = (result(origin=Origin.PUBLISHED, **(nothing | one)) for one in (a, b))
         match = only_match(a, b, metric)
-        assert (Verdict.UNKNOWN, said) == (match.judgement.verdict, match.judgement.reason)
-        assert "; ".join(filter(None, ("published", said))) == report.remark(match)
+        assert (Verdict.NOT_COMPARABLE, said) == (match.judgement.verdict, match.judgement.reason)
+        assert f"published; {said}" == report.remark(match)
 
 
 class TestPublished:
-    def test_figures_differ_beyond_the_rounding_of_their_digits(self):
+    def test_figures_differ_beyond_one_per_cent_and_the_rounding_of_their_digits(self):
         for one, other, verdict in (
-            ("9300", "9301", Verdict.SAME),  # each may be off by half a token
-            ("9300", "9302", Verdict.FASTER),
-            ("9300", "9298", Verdict.SLOWER),
-            ("9.3", "9.2", Verdict.SAME),
+            ("9300", "9302", Verdict.SAME),
+            ("9300", "9392", Verdict.SAME),  # 0.99 %
+            ("9300", "9394", Verdict.FASTER),  # 1.01 %
+            ("9300", "9206", Verdict.SLOWER),
+            ("9.3", "9.2", Verdict.UNKNOWN),  # each may be off by half a tenth
             ("9.3", "9.1", Verdict.SLOWER),
-            ("1.000", "1.002", Verdict.FASTER),  # zeros at the end are digits
-            ("1.000", "1.001", Verdict.SAME),
-            ("1", "0.9", Verdict.SAME),
+            ("1.000", "1.011", Verdict.FASTER),  # zeros at the end are digits
+            ("1", "0.9", Verdict.UNKNOWN),
         ):
             a, b = (Side((printed(float(text), printed={RATE: text}),)) for text in (one, other))
             judged = judge(a, b, RATE)
             assert (None, None, verdict) == (judged.low, judged.high, judged.verdict)
+        assert "the digits printed leave ±55.6% open" == judged.reason
+
+    def test_rates_of_whole_samples_per_second_are_as_exact_as_a_sample(self):
+        """Five rows of 8,192 tokens on 64 GPUs: 128 tokens/s/GPU are a sample, half of it 64.
+
+        64 of 5,120 and of 5,248 are 2.5 % together, as much as the two differ.
+        """
+        works = [case(num_gpus=64, model=f"m{n}") for n in range(5)]
+        a, b = (
+            [printed(float(128 * n), case=it, printed={RATE: str(128 * n)}, source="page.md")
+             for n, it in zip(rates, works, strict=True)]
+            for rates in ((19, 20, 40, 80, 200), (21, 20, 41, 84, 203))
+        )  # fmt: skip
+        judged = [match.judgement for match in comparison(a, b, RATE).matched]
+        assert [Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN, Verdict.FASTER, Verdict.FASTER] == [
+            it.verdict for it in judged
+        ]
+        assert "rounded samples/s leave ±2.5% open" == judged[2].reason
+        exact = [match.judgement for match in comparison(a[:4], b[:4], RATE).matched]
+        assert Verdict.FASTER is exact[2].verdict
+
+    def test_the_margin_is_what_is_asked_for(self):
+        a, b = ([printed(rate)] for rate in (1_000, 1_015))
+        verdicts = [comparison(a, b, margin=margin).matched[0].judgement.verdict
+                    for margin in (0.01, 0.02)]  # fmt: skip
+        assert [Verdict.FASTER, Verdict.SAME] == verdicts
 
     def test_results_of_several_files_have_the_interval_of_repeats(self):
+        """By hand: 2 × 0.166 %² of 2 + 4 degrees, 3.707 × √(2/3)."""
         a, b = (
             Side(tuple(printed(None, step_time_s=time) for _ in range(3))) for time in (4.0, 4.1)
         )
-        assert 0.0073732 == pytest.approx(half(a, b), 1e-4)
+        expected = 3.707 * sqrt(2 * 0.00166**2 / 6) * sqrt(2 / 3)
+        assert expected == pytest.approx(half(a, b), 1e-3)
         assert Verdict.SLOWER == judge(a, b, "step_time_s").verdict
         (match,) = comparison([at(5.0), at(5.0)], a.results).matched
-        assert (None, Verdict.UNKNOWN) == (match.judgement.low, match.judgement.verdict)
+        assert (None, Verdict.NOT_COMPARABLE) == (match.judgement.low, match.judgement.verdict)
 
-    def test_one_result_is_judged_by_the_spread_of_several(self):
-        """By hand: Σ = 0.51 %² + 10 × 1 %², 2.228 × √(π/2 × Σ/100 + Σ/9)."""
-        times = [4.0001 + by for by in (-0.04, 0.04)] * 5
-        several = Side(tuple(printed(None, step_time_s=time) for time in times))
+    def test_one_result_against_several_is_no_sharper_than_its_digits(self):
+        """Half of 0.1 s is 1.2 % of 4.2 s, and half of 1 s 12.5 % of 4 s."""
+        several = Side(tuple(printed(None, step_time_s=4.0001) for _ in range(10)))
         for text, verdict, percent in (
-            ("4.05", Verdict.SAME, 2.5415),
-            ("4.15", Verdict.SLOWER, 2.5415),
-            ("4.2", Verdict.SLOWER, 2.5415),  # half of 0.1 s is 1.2 % of 4 s
-            ("4", Verdict.UNKNOWN, 12.5),  # half of 1 s
+            ("4.2", Verdict.SLOWER, 1.1905),
+            ("4", Verdict.UNKNOWN, 12.5),
         ):
             one = Side((printed(None, step_time_s=float(text)),))
             assert verdict is judge(several, one, "step_time_s").verdict
@@ -149,7 +166,7 @@ class TestFlops:
     def test_two_conventions_cannot_be_compared_and_their_times_can(self):
         a, b = at(4.0, flops_convention="full"), at(3.0, flops_convention="causal")
         judged = only_match(a, b, "mfu").judgement
-        assert (Verdict.UNKNOWN, "FLOPs conventions differ: full / causal") == (
+        assert (Verdict.NOT_COMPARABLE, "FLOPs conventions differ: full / causal") == (
             judged.verdict, judged.reason,
         )  # fmt: skip
         assert Verdict.FASTER == only_match(a, b, "step_time_s").judgement.verdict
@@ -161,7 +178,7 @@ class TestFlops:
             for tokens, tflops in ((10_000.0, 515.0), (10_000.0, 600.0), (11_650.0, 600.0))
         )
         judged = only_match(a, b, TFLOPS).judgement
-        assert (600 / 515, Verdict.UNKNOWN, "GFLOP per token differ: 51.50 / 60.00") == (
+        assert (600 / 515, Verdict.NOT_COMPARABLE, "GFLOP per token differ: 51.50 / 60.00") == (
             judged.ratio, judged.verdict, judged.reason,
         )  # fmt: skip
         assert Verdict.SAME == only_match(a, b).judgement.verdict
@@ -170,9 +187,9 @@ class TestFlops:
     @pytest.mark.parametrize(
         ("tokens", "tflops", "verdict"),
         [
-            ("44773.361", "1030.070", Verdict.FASTER),  # 0.0014 %: two decimals and a zero
-            ("44773.361", "1030.980", Verdict.FASTER),  # 0.09 %
-            ("44773.361", "1031.200", Verdict.UNKNOWN),  # 0.11 %
+            ("45401.224", "1044.515", Verdict.FASTER),  # 0.0014 %: two decimals and a zero
+            ("45401.224", "1045.420", Verdict.FASTER),  # 0.09 %
+            ("45401.224", "1045.650", Verdict.NOT_COMPARABLE),  # 0.11 %
             ("44511.004", "1024.839", Verdict.SAME),  # 0.08 %, which is all of the difference
         ],
     )
@@ -187,7 +204,7 @@ class TestFlops:
         ("one", "other", "by_default"),
         [  # 8 GPUs, 128 × 8,192 tokens: 24,000 and 24,960 tokens/s/GPU each time
             ({"tokens_per_sec": 192_000.0}, {"tokens_per_sec": 199_680.0},
-             (TFLOPS, Verdict.UNKNOWN)),
+             (TFLOPS, Verdict.NOT_COMPARABLE)),
             ({"step_time_s": 5.461}, {"step_time_s": 5.251}, ("step_time_s", Verdict.FASTER)),
         ],
     )  # fmt: skip
@@ -195,7 +212,7 @@ class TestFlops:
         a = printed(None, **{TFLOPS: 1389.8}, flops_convention="nemo-25.04", **one)
         b = printed(None, **{TFLOPS: 1284.7}, **other)
         judged = only_match(a, b, TFLOPS).judgement
-        assert Verdict.UNKNOWN is judged.verdict
+        assert Verdict.NOT_COMPARABLE is judged.verdict
         assert str(judged.reason).startswith("GFLOP per token differ: 57.9")
         assert by_default == (only_match(a, b).metric, only_match(a, b).judgement.verdict)
 
@@ -210,7 +227,7 @@ class TestFlops:
             )
         )
         assert [10.21, 405.0] == pytest.approx([known.median("step_time_s"), known.median(TFLOPS)])
-        assert spread(Side(known.results[:2]), TFLOPS) == spread(known, TFLOPS)
+        assert [410.0, 400.0] == known.figures(TFLOPS)
 
 
 class TestWindows:
@@ -230,7 +247,13 @@ class TestWindows:
         failed = at(1.0, window="window(1,2)", outcome=Outcome.FAILED, withheld="failed")
         ours, theirs = ([at(4.0, window=window) for window in some] for some in (a, b))
         (match,) = comparison([*ours, failed], theirs).matched
-        assert (said and f"windows differ: {said}") == match.judgement.reason
+        judged = match.judgement
+        if said:
+            assert (Verdict.NOT_COMPARABLE, f"windows differ: {said}") == (
+                judged.verdict, judged.reason,
+            )  # fmt: skip
+        else:
+            assert judged.low is not None
 
     def test_the_same_window_over_another_number_of_steps_is_compared(self):
         a, b = at(4.0, window="skip_warmup(10)"), at(5.0, window="skip_warmup(10)", num_steps=90)
@@ -246,42 +269,52 @@ class TestWindows:
 
 
 class TestRepeats:
-    @pytest.mark.parametrize(
-        ("count", "percent"),
-        [
-            (2, 1.2547),  # 2.776 (2 + 2 degrees) × √2 × √(π/2) × 0.51 % / 2
-            (3, 0.7373),  # 2.447 (3 + 3)         × √2 × √(π/2) × 0.51 % / 3
-            (5, 0.4028),  # 2.228 (5 + 5)         × √2 × √(π/2) × 0.51 % / 5
-        ],
-    )
-    def test_equal_runs_have_an_interval_by_hand(self, count, percent):
-        side = runs(*[4.0] * count)
-        assert percent / 100 == pytest.approx(half(side, side), 1e-4)
+    @pytest.mark.parametrize(("count", "degrees", "quantile"), [(2, 4, 4.604), (3, 6, 3.707)])
+    def test_equal_runs_have_an_interval_by_hand(self, count, degrees, quantile):
+        side = Side((at(4.0, step_time_stdev_s=0.0),) * count)
+        deviation = sqrt(2 * 0.00166**2 / degrees)
+        assert quantile * deviation * sqrt(2 / count) == pytest.approx(half(side, side), 1e-3)
 
     def test_the_interval_of_several_runs_is_that_of_the_runs(self):
-        """By hand: 3.9, 4.0, 4.1 are 2.5 % off twice; Welch: 3 + 3 degrees of freedom, t 2.447."""
-        a, b = runs(3.9, 4.0, 4.1), runs(3.51, 3.6, 3.69)
-        expected = 2.447 * sqrt(2) * sqrt(pi / 2) * sqrt((0.0051**2 + 2 * 0.025**2) / 3 / 3)
+        """By hand: logarithms of 0 and ±2.5 % on both sides, 2 × 2 × 2.5 %² of 2 + 4 degrees."""
+        times = [4 * exp(by) for by in (-0.025, 0.0, 0.025)]
+        a, b = runs(*times), runs(*(0.9 * time for time in times))
+        expected = 3.707 * sqrt((2 * 0.00166**2 + 4 * 0.025**2) / 6) * sqrt(2 / 3)
         judged = judge(a, b, "step_time_s")
-        assert (expected, 0.9 * exp(expected)) == pytest.approx((half(a, b), judged.high))
+        assert (expected, 0.9 * exp(expected)) == pytest.approx((half(a, b), judged.high), 1e-3)
         assert Verdict.FASTER == judged.verdict
 
-    def test_a_single_run_is_compared_with_several_after_welch_and_by_their_spread(self):
-        """By hand: 1 % of 49 degrees and 0.2131 % of 3: 53.5 degrees, 2.228 × 1.0225 %.
+    def test_a_single_run_is_judged_by_the_spread_of_several(self):
+        """By hand: 2 × 2.5 %² of 2 + 2 degrees, 4.604 × 1.77 % × √(1 + 1/3) is 9.4 %."""
+        several = runs(*(4 * exp(by) for by in (-0.025, 0.0, 0.025)))
+        expected = 4.604 * sqrt((2 * 0.00166**2 + 2 * 0.025**2) / 4) * sqrt(4 / 3)
+        judged = judge(several, runs(4.2), "step_time_s")
+        assert expected == pytest.approx(half(several, runs(4.2)), 1e-3)
+        assert (Verdict.UNKNOWN, "±9.4%; 4 repeats would tell") == (judged.verdict, judged.reason)
 
-        Σ = 0.51 %² + 2 × 2.5 %², 3.182 × √(π/2 × Σ/9 + Σ/2) = 9.34 %, not 4.4 %.
+    def test_so_many_repeats_tell_as_are_said_to(self):
+        """By hand: 5 % apart with a deviation of 1.77 %; more runs have more degrees of freedom.
+
+        4 of each: t of 8 degrees 3.355 × 1.78 % × √(2/4) = 4.2 % < 4.9 %; 3 of each 5.4 %.
         """
-        assert 0.022782 == pytest.approx(half(runs(4.0), runs(4.0, 4.0, 4.0)), 1e-4)
-        judged = judge(runs(3.9, 4.0, 4.1), runs(4.2), "step_time_s")
-        assert (Verdict.UNKNOWN, "too noisy to tell: ±9.3 %") == (judged.verdict, judged.reason)
-        assert 0.093357 == pytest.approx(half(runs(4.2), runs(3.9, 4.0, 4.1)), 1e-4)
+        several = runs(*(4 * exp(by) for by in (-0.025, 0.0, 0.025)))
+        judged = judge(several, runs(4.2), "step_time_s")
+        more = int(str(judged.reason).split("; ")[1].split()[0])
+        spread = (-0.0177 * sqrt(5 / 6), 0.0177 * sqrt(5 / 6))
 
-    def test_an_even_number_of_runs_is_judged_by_the_mean_of_the_middle_two(self):
+        def repeated(mean_s: float, count: int) -> Side:
+            places = [spread[n % 2] if n < count - count % 2 else 0.0 for n in range(count)]
+            return runs(*(mean_s * exp(by) for by in places))
+
+        told = judge(repeated(4.0, more), repeated(4.2, more), "step_time_s").verdict
+        assert Verdict.SLOWER is told
+
+    def test_an_even_number_of_runs_is_judged_by_the_mean_of_all(self):
         """2 and 3 runs about the same 4 s: that the table shows the faster of two is no change."""
         pair, three = runs(3.9, 4.1), runs(3.9, 4.0, 4.1)
         judged = judge(pair, three, "step_time_s")
         assert (3.9, 1.0) == (pair.shown.step_time_s, pytest.approx(judged.ratio))
-        assert 1.0 == pytest.approx(judged.low * judged.high)
+        assert 1.0 == pytest.approx(judged.low * judged.high, 1e-3)
 
     @given(st.integers(1, 12), st.floats(0.001, 1_000))
     def test_a_repeat_of_each_that_agrees_never_widens_the_interval(self, count, time_s):
@@ -289,31 +322,6 @@ class TestRepeats:
             Side((at(time_s, step_time_stdev_s=0.0),) * runs) for runs in (count, count + 1)
         )
         assert half(after, after) < half(before, before)
-
-    @pytest.mark.parametrize(("count", "least"), [(2, 0.7), (3, 0.9), (5, 0.99)])
-    def test_equal_releases_differ_seldom_and_four_per_cent_show_mostly(self, count, least):
-        """Of so many runs a side that truly vary by 1 %: fewer than six of a hundred."""
-        rng, found = np.random.default_rng(20_260_301), {0.0: 0, 0.04: 0}
-        for _ in range(2_000):
-            ours, theirs = 1 + 0.01 * rng.standard_normal((2, count))
-            for change in found:
-                a, b = ours.tolist(), (theirs * (1 + change)).tolist()
-                off = abs(log(median(b) / median(a)))
-                found[change] += off > half_interval(of_runs(a), of_runs(b))
-        assert 0.02 < found[0.0] / 2_000 < 0.06
-        assert least < found[0.04] / 2_000
-
-    @pytest.mark.parametrize("noise", [0.01, 0.02])
-    @pytest.mark.parametrize("count", [2, 3, 10])
-    def test_a_single_run_differs_from_several_in_fewer_than_nine_of_a_hundred(self, count, noise):
-        """Where runs are further apart than is assumed: it was 25 to 35 of them at 2 %."""
-        rng, trials, found = np.random.default_rng(20_260_301), 1_000, 0
-        for _ in range(trials):
-            times = (1 + noise * rng.standard_normal(count)).tolist()
-            single = half_interval(Spread(RUN_TO_RUN, 49), of_runs(times))
-            off = abs(log((1 + noise * rng.standard_normal()) / median(times)))
-            found += off > max(single, half_of_one_more(times))
-        assert found / trials < 0.09
 
 
 class TestUneven:
@@ -326,12 +334,13 @@ class TestUneven:
         return Side(tuple(at(4.0, tokens_per_sec_per_gpu=rate, notes=notes) for rate in rates))
 
     def test_the_rates_of_the_runs_show_how_far_they_are_apart(self):
-        """By hand: 2 % off twice; 2.447 × √2 × √(π/2) × √(0.51 %² + 2 × 2 %²) / 3."""
-        expected = 2.447 * sqrt(2) * sqrt(pi / 2) * sqrt(0.0051**2 + 2 * 0.02**2) / 3
-        a, b = self.rated(980, 1020, 1000), self.rated(1009.4, 1050.6, 1030)
+        """By hand: logarithms of 0 and ±2 % on both sides."""
+        rates = [1000 * exp(by) for by in (-0.02, 0.0, 0.02)]
+        expected = 3.707 * sqrt((2 * 0.00166**2 + 4 * 0.02**2) / 6) * sqrt(2 / 3)
+        a, b = self.rated(*rates), self.rated(*(1.03 * rate for rate in rates))
         judged = judge(a, b, RATE)
-        assert (1.03, Verdict.SAME) == (pytest.approx(judged.ratio), judged.verdict)
-        assert expected == pytest.approx(half(a, b, RATE))
+        assert (1.03, Verdict.UNKNOWN) == (pytest.approx(judged.ratio), judged.verdict)
+        assert expected == pytest.approx(half(a, b, RATE), 1e-3)
 
     @pytest.mark.parametrize(("ours", "theirs"), [([1000], [1020]), ([980, 1000, 1020], [1200])])
     def test_a_single_run_does_not_show_its_noise(self, ours, theirs):
@@ -341,38 +350,34 @@ class TestUneven:
         )  # fmt: skip
         said = "steps differ in tokens: a single run shows no noise, repeat it"
         assert report.remark(match).endswith(said)
-        assert Verdict.SAME is judge(match.a, match.b, "step_time_s").verdict
-
-
-class TestQuantiles:
-    def test_degrees_are_those_of_the_table_and_between_them_close_and_not_below(self):
-        for freedom, value in ((1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (1e9, 2.228),
-                               (1.99995, 4.303), (0.9999999, 12.706)):  # fmt: skip
-            assert value == pytest.approx(student_t_95(freedom), 1e-3)
-        for freedom, value in ((2.5, 3.5747), (3.5, 2.9401), (7.5, 2.333)):
-            assert value <= student_t_95(freedom) <= value * 1.03
+        assert LONE_AND_UNEVEN != judge(match.a, match.b, "step_time_s").reason
 
 
 class TestSteps:
-    def test_the_interval_of_single_runs_is_as_wide_as_their_steps_are_apart(self):
-        """By hand: steps of 1 % each, more than 0.51 % between runs, t of ten or more: 2.228."""
-        judged, wide = judge(runs(4.0), runs(3.96), "step_time_s"), 2.228 * sqrt(2) * 0.01
-        assert [0.99 * exp(-wide), 0.99 * exp(wide)] == pytest.approx([judged.low, judged.high])
-        assert Verdict.SAME == judged.verdict
+    def test_the_interval_of_single_runs_is_that_of_the_prior_or_of_their_steps(self):
+        """By hand: 9.925 × 0.166 % × √2; steps of 3 %: 2.576 × √2 × √(π/2) × 3 % × √(3/50)."""
+        steady = runs(4.0)
+        by_prior = 9.925 * 0.00166 * sqrt(2)
+        assert by_prior == pytest.approx(half(steady, steady), 1e-3)
+        noisy = Side((at(4.0, step_time_stdev_s=0.12),))
+        by_steps = 2.576 * sqrt(2) * sqrt(3.14159 / 2) * 0.03 * sqrt(3 / 50)
+        assert by_steps == pytest.approx(half(noisy, noisy), 1e-3)
+        assert Verdict.UNKNOWN == judge(runs(4.0), runs(3.96), "step_time_s").verdict
         assert Verdict.FASTER == judge(runs(4.0), runs(3.8), "step_time_s").verdict
 
     def test_runs_of_one_step_have_no_spread_and_no_verdict(self):
         lone = {"num_steps": 1, "step_time_stdev_s": None}
         judged = judge(Side((at(4.0, **lone),)), Side((at(3.0, **lone),)), "step_time_s")
-        assert (0.75, None, Verdict.UNKNOWN) == (judged.ratio, judged.low, judged.verdict)
+        assert (0.75, None, Verdict.UNKNOWN, NO_STEPS) == (
+            judged.ratio, judged.low, judged.verdict, judged.reason,
+        )  # fmt: skip
 
     def test_the_spread_of_one_run_is_that_of_its_deciles(self):
-        """A normal 1 %: 2.563 % from decile to decile. Two checkpoints make the deviation 0.45."""
-        deciles = {"step_time_p10_s": 3.94874, "step_time_p90_s": 4.05126}
-        one = spread(Side((at(4.0, step_time_stdev_s=1.8, **deciles),)), "step_time_s")
-        assert (0.01, 49) == (pytest.approx(one.relative, 1e-6), one.freedom)
-        same = spread(Side((self.summed_up([4.0] * 40),)), "step_time_s")
-        assert 0.0051 == same.relative
+        """A normal 4 %: 10.252 % from decile to decile. Two checkpoints make the deviation 0.45."""
+        deciles = {"step_time_p10_s": 3.79496, "step_time_p90_s": 4.20504}
+        one = Side((at(4.0, step_time_stdev_s=1.8, **deciles),))
+        expected = 2.576 * sqrt(2) * sqrt(3.14159 / 2) * 0.04 * sqrt(3 / 50)
+        assert expected == pytest.approx(half(one, one), 1e-3)
 
     def test_a_slow_step_in_twenty_hides_no_regression(self):
         """20 % slower; two of 40 steps wait for a checkpoint, three times as long as the others."""
@@ -380,15 +385,15 @@ class TestSteps:
         a, b = (self.summed_up([time * by for time in times]) for by in (1, 1.2))
         judged = only_match(a, b).judgement
         assert Verdict.SLOWER == judged.verdict
-        assert [exp(-0.01607) / 1.2, exp(0.01607) / 1.2] == pytest.approx(
+        by_prior = 9.925 * 0.00166 * sqrt(2)
+        assert [exp(-by_prior) / 1.2, exp(by_prior) / 1.2] == pytest.approx(
             [judged.low, judged.high], 1e-4
         )
 
-    def test_means_of_steps_have_the_freedom_of_means(self):
-        """10.0 and 10.4 s against 10.6 and 11.0 s, each the mean of 100 steps: 1 degree each.
+    def test_means_of_steps_count_as_means(self):
+        """10.0 and 10.4 s against 10.6 and 11.0 s, each the mean of 100 steps.
 
-        By hand: 0.4 ÷ 2.563 of 10.2 and 10.8 s, with the 4.3 of nearly 2 degrees half is 9.1 %; as
-        if of 200 steps it would be 4.7 %, and *slower*.
+        By hand: 0.4 ÷ 2.563 of 10.2 and 10.8 s, of 2 means: 2.576 × 1.2533 × 2.1 % × √(3/2).
         """
         deciles = ((10.2, 10.0, 10.4), (10.8, 10.6, 11.0))
         a, b = (
@@ -396,23 +401,12 @@ class TestSteps:
             for median, low, high in deciles
         )
         judged = only_match(a, b).judgement
-        assert (Verdict.UNKNOWN, "too noisy to tell: ±9.1 %") == (judged.verdict, judged.reason)
-        assert None is spread(Side((at(4.0, num_steps=25, num_means=1),)), "step_time_s")
+        assert Verdict.UNKNOWN is judged.verdict
+        assert str(judged.reason).startswith("±8.3%; ")
+        one = at(4.0, num_steps=25, num_means=1)
+        assert NO_STEPS == only_match(one, one).judgement.reason
 
-    def test_what_hides_more_than_five_per_cent_is_unknown_with_how_much(self):
-        """By hand: 2.228 × √2 × 2.5 % is 7.9 %. At 1.5 % it is 4.7 %, and the same."""
-        noisy, quiet = (
-            only_match(at(4.0, step_time_stdev_s=4 * by), at(4.0, step_time_stdev_s=4 * by))
-            for by in (0.025, 0.015)
-        )
-        assert "measured; too noisy to tell: ±7.9 %" == report.remark(noisy)
-        assert (Verdict.UNKNOWN, Verdict.SAME) == (
-            noisy.judgement.verdict, quiet.judgement.verdict,
-        )  # fmt: skip
-        match = only_match(at(4.0, step_time_stdev_s=0.1), at(5.0, step_time_stdev_s=0.125))
-        assert (Verdict.SLOWER, None) == (match.judgement.verdict, match.judgement.reason)
-
-    def test_a_run_that_throttles_late_is_unknown(self):
+    def test_a_run_that_throttles_late_cannot_be_told(self):
         """The last 15 of 40 steps are 9 % slower: the median has not moved."""
         throttled = self.summed_up([4.0] * 25 + [4.36] * 15)
         match = only_match(self.summed_up([4.0] * 40), throttled)

@@ -191,7 +191,7 @@ class _Walk:
             metric = metric_for([a], [b], self.metric)
             found: Judgement = judge(a, b, metric)
             self.found[number] = found, b, metric
-            is_open = found.verdict is Verdict.UNKNOWN and not found.is_no_measure
+            is_open = found.verdict is Verdict.UNKNOWN
             is_told = not is_open or (sought and is_changed(found, sought, self.least) is not None)
             if is_told or repeat >= self.max_repeat:
                 return found

@@ -1,76 +1,136 @@
 """`perfdb compare`: two releases side by side, with verdicts."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Comparison, Match, Side, Verdict, marked, match, releases, report
+from perfdb.compare import Comparison, Match, accepted, match, releases, report, triage
 from perfdb.compare.report import document
+from perfdb.compare.verdict import OPEN
 from perfdb.db.session import reading_current, store_url
-from perfdb.metrics import METRICS
 from perfdb.queries.scope import Scope
 from perfdb.record import Release
-from perfdb.units import figure
+
+FORMATS = ("table", "json", "markdown", "junit", "github")
+Compared = list[tuple[str, str, Comparison]]
+"""The names of A and B, and their comparison, of each framework."""
 
 
 @click.command()
 @click.argument("a")
 @click.argument("b")
 @options.db_option
-@options.format_option(["table", "json"], "How to print it.")
+@options.format_option(
+    FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
+)
 @options.json_format_option
 @options.metric_option("compare")
-@options.only_options("framework", "system", "model")
+@options.only_options("framework", "system", "model", several=True)
+@click.option(
+    "--only",
+    "shown",
+    multiple=True,
+    metavar="GROUP",
+    type=click.Choice(triage.ONLY),
+    help=f"Print only this group: {', '.join(triage.ONLY)}; may be repeated.",
+)
 @options.gate_option(
     ("slower", "missing", "unknown"),
     "Exit with 1 where B is slower, where something of A is missing in B or failed there at more "
     "of its runs, or where no verdict can be given; several with a comma. Any of them exits with 1 "
     "where nothing at all could be judged. [default: never]",
 )
+@gates.accepted_option
 @gates.verdict_options
 def compare(
-    gate: frozenset[str], least: float, reviewed: Path | None, *, a: str, b: str, **only: str | None
+    gate: frozenset[str],
+    least: gates.Least,
+    reviewed: Path | None,
+    *,
+    a: str,
+    b: str,
+    **asked: Any,
 ) -> int:
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
-    frameworks have these, each is compared with itself. The ratio is B over A, with a 95 % interval
-    where the runs' spread gives one. Verdicts speak of B: faster, slower, failed, same (no
-    difference can be told), unknown, or not judged for an open error of the audit on either side.
+    frameworks have these, each is compared with itself. The ratio is B over A. Where runs show how
+    much they vary, the 99 % interval is of B over the mean of up to three releases that A is the
+    last of and between which nothing changed. Verdicts speak of B, in groups with the largest
+    change first: slower, faster, recovered (faster, as A was slower than before), can't tell, same
+    (within --margin for sure), not comparable, or not judged for an open error of the audit.
     """
-    db, metric, as_json = only.pop("db"), only.pop("metric"), only.pop("style") == "json"
-    judge_all, compared = only.pop("judge_all"), []
-    asked = Scope(**only, release_ids=None)
-    with reading_current(store_url(db)) as connection:
-        wrong = gates.unaccepted(connection, reviewed, judge_all)
-        for pair in releases.both_named(a, b, releases.known_releases(connection), asked.framework):
-            of_a, of_b = (marked(releases.results_of(connection, it, asked), wrong) for it in pair)
-            compared.append((pair[0].name, pair[1].name, match.comparison(of_a, of_b, metric)))
-    for name_a, name_b, found in compared:
-        if not found.matched:
-            click.echo(report.why_nothing(name_a, name_b, found, asked), err=as_json)
-        if not as_json:
-            _print(name_a, name_b, found, metric)
+    shown: Collection[str] = asked.pop("shown") or triage.ONLY
+    compared, style = _compared(a, b, reviewed, asked), str(asked["style"])
     whole = match.together([found for _, _, found in compared])
-    if as_json:
-        options.print_json(document(whole))
-    elif len(compared) > 1:
-        click.echo(f"{len(compared)} frameworks: {report.summary(whole)}")
-    gates.print_not_judged(len(whole.matched) - len(whole.judged), err=as_json)
+    closing, notes = accepted.left(
+        whole.slower(least), accepted.read(asked["accepted_path"]), datetime.now(UTC).date()
+    )
+    _print_all(compared, style, shown, closing if "slower" in gate else ())
+    for note in notes if "slower" in gate else ():
+        click.echo(f"note: {note}", err=True)
+    gates.print_not_judged(len(whole.matched) - len(whole.judged), err=style != "table")
     _warn_of_containers(whole)
+    return _closed(whole, gate, is_slower=bool(closing))
+
+
+def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> Compared:
+    """The comparison of each framework, and why there is none."""
+    only = {name: asked[name] for name in ("framework", "system", "model")}
+    scope, compared = Scope(**only, release_ids=None), []
+    with reading_current(store_url(asked["db"])) as connection:
+        wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
+        known = releases.known_releases(connection)
+        for pair in releases.both_named(a, b, known, only["framework"]):
+            found = releases.compared(
+                connection, pair, scope, wrong, metric=asked["metric"], margin=asked["margin"]
+            )
+            compared.append((pair[0].name, pair[1].name, found))
+            if not found.matched:
+                nothing = report.why_nothing(pair[0].name, pair[1].name, found, scope)
+                click.echo(nothing, err=asked["style"] != "table")
+    return compared
+
+
+def _closed(whole: Comparison, gate: frozenset[str], *, is_slower: bool) -> int:
+    """The exit code: 1 where a gate closes."""
     failed = len(whole.failed)
-    unknown = sum(it.judgement.verdict is Verdict.UNKNOWN for it in whole.matched)
+    unknown = sum(it.judgement.verdict in OPEN for it in whole.matched)
+    told = any(it.judgement.is_told for it in whole.matched)
     options.warn_of_ungated(failed, unknown, gate)
     closing = {
-        "slower": bool(whole.slower(least)),
+        "slower": is_slower,
         "missing": whole.missing,
         "unknown": failed + unknown > 0,
     }
-    unjudged = options.nothing_judged(len(whole.judged) > unknown, gate)
+    unjudged = options.nothing_judged(told, gate)
     return 1 if unjudged or any(closing[word] for word in gate) else 0
+
+
+def _print_all(
+    compared: Compared, style: str, shown: Collection[str], closing: Sequence[Match]
+) -> None:
+    whole, ids = match.together([found for _, _, found in compared]), set(map(id, closing))
+    if style == "json":
+        options.print_json(document(whole))
+        return
+    for name_a, name_b, found in compared:
+        title = f"{name_a} → {name_b}"
+        if style == "markdown":
+            click.echo(triage.markdown(title, found, shown))
+        elif style == "junit":
+            click.echo(triage.junit(title, found, ids))
+        elif style == "github":
+            click.echo(triage.github(title, found, ids))
+        else:
+            _print(name_a, name_b, found, shown)
+    if style == "table" and len(compared) > 1:
+        click.echo(f"{len(compared)} frameworks: {report.summary(whole)}")
 
 
 def _warn_of_containers(whole: Comparison) -> None:
@@ -84,33 +144,31 @@ def _warn_of_containers(whole: Comparison) -> None:
         click.echo(f"warning: {message}", err=True)
 
 
-def _print(name_a: str, name_b: str, found: Comparison, metric: str | None) -> None:
-    if found.matched:
-        columns = ["Case", "Figure", "A", "B", "B/A", "95 % interval", "B is"]
-        options.print_table(f"A: {name_a}, B: {name_b}", columns, map(_row, found.matched))
-    for name, sides, others in ((name_a, found.only_a, found.only_b), (name_b, found.only_b, ())):
-        if sides:
-            rows = [_unmatched(side, metric, others) for side in sides]
+def _print(name_a: str, name_b: str, found: Comparison, shown: Collection[str]) -> None:
+    for name, matches in triage.groups(found.matched).items():
+        if name in shown:
+            title = f"{_title(name)}: A is {name_a}, B is {name_b}"
+            options.print_table(title, triage.COLUMNS, [_row(one) for one in matches])
+    if found.best and set(shown) == set(triage.ONLY):
+        rows = [_row(one) for some in triage.groups(found.best).values() for one in some]
+        options.print_table("Best of each, at other sizes", triage.COLUMNS, rows)
+    for group, name, sides, others in (
+        (triage.MISSING, name_a, found.only_a, found.only_b),
+        (triage.NEW, name_b, found.only_b, ()),
+    ):
+        if sides and group in shown:
+            rows = [_with_air(triage.lone(side, others)) for side in sides]
             options.print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
     click.echo(report.summary(found))
 
 
-def _row(it: Match) -> tuple[str, ...]:
-    a, b = it.a.shown, it.b.shown
-    verdict = (report.verdict(it.judgement, it.metric), report.failed(it.b))
-    return (
-        options.cell(report.workload(a), report.how(it), report.remark(it)),
-        METRICS[it.metric].title,
-        report.figure(a, it.metric),
-        report.figure(b, it.metric),
-        figure(it.judgement.ratio, 3),
-        report.interval(it.judgement),
-        "\n".join(filter(None, verdict)),
-    )
+def _title(group: str) -> str:
+    return group.replace("-", " ").capitalize()
 
 
-def _unmatched(side: Side, asked: str | None, others: Sequence[Side]) -> tuple[str, ...]:
-    metric, it = METRICS[match.metric_for([side], [side], asked)], side.shown
-    notes = report.remark_of(side), match.nearest_text(side, others)
-    case = options.cell(report.workload(it), report.configuration(it), *notes)
-    return case, metric.title, report.figure(it, metric.name)
+def _row(one: Match) -> tuple[str, ...]:
+    return _with_air(triage.cells(one))
+
+
+def _with_air(cells: tuple[str, ...]) -> tuple[str, ...]:
+    return (options.cell(cells[0]), *cells[1:])

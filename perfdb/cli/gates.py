@@ -1,7 +1,8 @@
 """Options on findings of the audit: which are accepted, and for which a gate closes."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -9,7 +10,10 @@ from sqlalchemy import Connection
 
 from perfdb.audit.review import REVIEWED, accepted
 from perfdb.cli.options import NEVER, Command
+from perfdb.compare.accepted import FILE
 from perfdb.compare.releases import open_errors
+from perfdb.errors import suggestion
+from perfdb.metrics import METRICS
 from perfdb.record import Finding, Severity
 
 acknowledged_option = click.option(
@@ -20,6 +24,16 @@ acknowledged_option = click.option(
     help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
 )
 """The reviewed file, which `perfdb.audit.review.accepted` reads."""
+
+
+accepted_option = click.option(
+    "--accepted",
+    "accepted_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help=f"Regressions that close no gate for a while. [default: {FILE}, where it is]",
+)
+"""The file that `perfdb.compare.accepted.read` reads."""
 
 
 def severity_option(default: str, help_: str) -> Callable[[Command], Command]:
@@ -43,22 +57,51 @@ def findings_at_gate(findings: Iterable[Finding], gate: str) -> list[Finding]:
     return [it for it in findings if it.severity.reaches(Severity(gate)) and not it.acknowledged]
 
 
+@dataclass(frozen=True)
+class Least:
+    """The change from which on a gate closes, as a fraction, for all metrics and for some."""
+
+    of_all: float = 0.0
+    of_metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def __call__(self, metric: str) -> float:
+        """That of a metric."""
+        return self.of_metrics.get(metric, self.of_all)
+
+
 def verdict_options(command: Command) -> Command:
-    """--judge-all, --min-change and --acknowledged: what has a verdict, and closes a gate."""
+    """--judge-all, --margin, --min-change and --acknowledged: verdicts, and what closes a gate."""
     judge_all = click.option(
         "--judge-all",
         flag_value="yes",
         help="Judge also what has an error of the audit that nobody has accepted.",
     )
+    margin = click.option(
+        "--margin",
+        metavar="PERCENT",
+        default="1%",
+        show_default=True,
+        callback=fraction,
+        help="The change that does not matter: the same is what is within it for sure.",
+    )
     min_change = click.option(
         "--min-change",
         "least",
-        metavar="PERCENT",
-        default="0%",
-        callback=fraction,
-        help="Let no gate close on what is slower by less than this, such as 2%.",
+        metavar="[METRIC=]PERCENT",
+        multiple=True,
+        callback=_least,
+        help="Let no gate close on what is slower by less than this, such as 2% or "
+        "peak_memory_bytes=5%; may be repeated.",
     )
-    return judge_all(min_change(acknowledged_option(command)))
+    return judge_all(margin(min_change(acknowledged_option(command))))
+
+
+def _least(context: object, option: object, values: tuple[str, ...]) -> Least:
+    parts = [value.rpartition("=")[::2] for value in values]
+    if unknown := [name for name, _ in parts if name and name not in METRICS]:
+        raise click.BadParameter(f"no metric {unknown[0]!r}; {suggestion(unknown[0], METRICS)}")
+    found = {name: fraction(context, option, value) for name, value in parts}
+    return Least(found.pop("", 0.0), found)
 
 
 def fraction(_context: object, _option: object, value: str) -> float:

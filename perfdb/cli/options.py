@@ -71,12 +71,17 @@ def format_option(styles: Sequence[str], help_: str) -> Callable[[Command], Comm
     )
 
 
-def only_options(*names: str) -> Callable[[Command], Command]:
-    """--release, --framework, --system, --model, as named: of which results; None: of all."""
+def only_options(*names: str, several: bool = False) -> Callable[[Command], Command]:
+    """--release, --framework, --system, --model, as named: of which results; None: of all.
+
+    `several`: each may be repeated, and is a tuple.
+    """
 
     def narrowed(command: Command) -> Command:
         for name in reversed(names):
-            command = click.option(f"--{name}", metavar="NAME", help=ONLY[name])(command)
+            text = ONLY[name].removesuffix(".") + "; may be repeated." if several else ONLY[name]
+            option = click.option(f"--{name}", metavar="NAME", help=text, multiple=several)
+            command = option(command)
         return command
 
     return narrowed

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import click
 
@@ -30,7 +31,7 @@ PIPE_WIDTH = 120
 @click.command()
 @click.argument("asked", nargs=-1, metavar="[MODEL_OR_CASE]...")
 @options.db_option
-@options.only_options("framework", "system")
+@options.only_options("framework", "system", several=True)
 @options.metric_option("follow")
 @options.gate_option(
     ("regression", "missing", "unknown"),
@@ -51,11 +52,11 @@ PIPE_WIDTH = 120
 def trend(
     asked: Sequence[str],
     gate: frozenset[str],
-    least: float,
+    least: gates.Least,
     reviewed: Path | None,
     *,
     as_json: bool,
-    **only: str | None,
+    **only: Any,
 ) -> int:
     """Follow the figures of the same work over releases, and say where they got worse.
 
@@ -72,17 +73,16 @@ def trend(
     slower than the one before, failed or lacks something.
     """
     db, metric, judge_all = only.pop("db"), only.pop("metric"), only.pop("judge_all")
+    margin, scope = only.pop("margin"), Scope(only.pop("framework"), only.pop("system"))
     all_, each_case = only.pop("all_"), only.pop("each_case") or gate
     with reading_current(store_url(db)) as connection:
         wrong = gates.unaccepted(connection, reviewed, judge_all)
-        results = marked(
-            releases.results_of_words(connection, asked, Scope(**only, release_ids=None)), wrong
-        )
+        results = marked(releases.results_of_words(connection, asked, scope), wrong)
         choices = releases.known_releases(connection)
         versions = releases.versions(connection, choices)
     keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
-    found = trending.noted_missing(_followed(results, choices, metric, keys), versions)
-    closed = [gate & one.closes(least) for one in found]
+    found = trending.noted_missing(_followed(results, choices, (metric, margin), keys), versions)
+    closed = [gate & one.closes(least(one.metric)) for one in found]
     if as_json:
         listed = [series_document(*one) for one in zip(found, closed, strict=True)]
         options.print_json({"closed": sorted(frozenset().union(*closed)), "series": listed})
@@ -93,23 +93,27 @@ def trend(
     failed, unknown = (sum(map(bool, some)) for some in
                        ([one.failed for one in found], [one.unknown for one in found]))  # fmt: skip
     options.warn_of_ungated(failed, unknown, gate)
-    return 1 if any(closed) else 0
+    # With one release there is nothing to judge yet, and with an open error nothing to judge by.
+    is_followed = any(len(one.points) > 1 for one in found)
+    told = not is_followed or any(one.is_judged for one in found)
+    unjudged = options.nothing_judged(told, gate)
+    return 1 if unjudged or any(closed) else 0
 
 
 def _followed(
     results: Sequence[Result],
     choices: Sequence[Choice],
-    metric: str | None,
+    how: tuple[str | None, float],
     keys: tuple[str, ...] | None,
 ) -> list[Series]:
     """Each case that a key names and the work of the others; each case where `keys` is None."""
     if keys is None:
-        return trending.follow_each(results, choices, metric)
+        return trending.follow_each(results, choices, *how)
     of_cases = [one for one in results if one.case_key.startswith(keys)]
     of_work = [one for one in results if not one.case_key.startswith(keys)]
     return [
-        *trending.follow(of_work, choices, Level.WORKLOAD, metric),
-        *trending.follow(of_cases, choices, Level.CONFIGURATION, metric),
+        *trending.follow(of_work, choices, Level.WORKLOAD, *how),
+        *trending.follow(of_cases, choices, Level.CONFIGURATION, *how),
     ]
 
 
@@ -131,7 +135,12 @@ def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: boo
         _print_table(title, ("Work", "Last in", "Figure", "Runs"), rows)
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
     _print_table("Failed", ("Work", "Releases", "Why"), failed)
-    unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.unknown]
+    # Where there is an interval, the line of the release has it.
+    unknown = [
+        _because(one, point, _why_unknown(point))
+        for one in found
+        for point in (one.untold if only_news else one.unknown)
+    ]
     _print_table("Cannot be told", ("Work", "Releases", "Why"), unknown)
     click.echo(_summary(found, only_news=only_news))
     shown = {it.case_key for one in found for point in one.points for it in point.side.results}
@@ -151,7 +160,7 @@ def _print_series(one: Series) -> None:
     if one.level is Level.CONFIGURATION:
         title += f", {report.configuration(it)}"
     figure = METRICS[one.metric].title
-    columns = ("Release", figure, "Change", "95 % interval", "Verdict", "Runs")
+    columns = ("Release", figure, "Change", "99 % interval", "Verdict", "Runs")
     _print_table(title, columns, [_row(one, point) for point in one.points])
     if remarks := "; ".join(_remarks(one)):
         click.echo(f"  {remarks}\n")
@@ -274,5 +283,5 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
     parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     line = f"{len(followed)} followed over releases: {', '.join(parts)}"
-    hidden = sum(not (one.has_news or one.unknown) for one in followed) if only_news else 0
+    hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
     return f"{line}; {hidden} without news are not listed: --all lists them" if hidden else line

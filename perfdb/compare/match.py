@@ -1,14 +1,19 @@
 """Which results of two releases belong together: by case, by workload, and nearly."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter, ne
 from typing import Final
 
+from perfdb import catalog
+from perfdb.audit.equations import whole_samples
 from perfdb.catalog import titles
-from perfdb.compare.sides import Side, layout_order, work_order
-from perfdb.compare.verdict import Judgement, Verdict, judge
+from perfdb.compare.context import Earlier, back_from, terms_of
+from perfdb.compare.noise import MARGIN
+from perfdb.compare.sides import Side, layout_order, sides_of, work_order
+from perfdb.compare.verdict import Judgement, Terms, Verdict, controlled, judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Result, Scalar
@@ -24,6 +29,9 @@ class Level(StrEnum):
     """The same case: the same work, done the same way."""
     WORKLOAD = "workload"
     """The same work, each side in its own best configuration."""
+    BEST = "best"
+    """The best of each side for a model, system, precision family, task and sequence length, at
+    other numbers of GPUs, batch sizes or recipes of the precision."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class Comparison:
     matched: tuple[Match, ...]
     only_a: tuple[Side, ...]
     only_b: tuple[Side, ...]
+    best: tuple[Match, ...] = ()
+    """What has no match of the same work, at `Level.BEST`. No gate closes on it."""
 
     @property
     def missing(self) -> bool:
@@ -62,10 +72,11 @@ class Comparison:
         """The matches at which B failed, wholly or at more of its runs than A."""
         return tuple(match for match in self.matched if match.failed)
 
-    def slower(self, least: float) -> tuple[Match, ...]:
-        """The matches at which B is slower by this fraction or more."""
+    def slower(self, least: Callable[[str], float]) -> tuple[Match, ...]:
+        """The matches at which B is slower by the fraction of its metric or more, for sure."""
         found = (match for match in self.matched if match.judgement.verdict is Verdict.SLOWER)
-        return tuple(match for match in found if match.judgement.reaches(least))
+        known = (match for match in found if match.judgement.closes)
+        return tuple(match for match in known if match.judgement.reaches(least(match.metric)))
 
     @property
     def judged(self) -> tuple[Match, ...]:
@@ -80,24 +91,37 @@ def together(found: Sequence[Comparison]) -> Comparison:
         matched=tuple(match for one in found for match in one.matched),
         only_a=tuple(side for one in found for side in one.only_a),
         only_b=tuple(side for one in found for side in one.only_b),
+        best=tuple(match for one in found for match in one.best),
     )
 
 
-def comparison(a: Iterable[Result], b: Iterable[Result], metric: str | None = None) -> Comparison:
+def comparison(
+    a: Iterable[Result],
+    b: Iterable[Result],
+    metric: str | None = None,
+    earlier: Sequence[Iterable[Result]] = (),
+    margin: float = MARGIN,
+) -> Comparison:
     """Match the results of release A with those of release B.
 
-    A case that both have is a match at equal configuration. A workload that both have, but whose
-    best configuration is not the same case on both sides, is one more match, at workload level.
+    A case that both have is a match at equal configuration; what only one of them states is not
+    known of the other, and no difference. A workload that both have, but whose best configuration
+    is not the same case on both sides, is one more match, at workload level. What has no match is
+    matched with the best of the other side at another size, apart from the others.
     Measured results are matched with measured ones and published with published ones; only what
     has no counterpart of its own origin is matched across. Without `metric` it is
     the first of `PREFERRED` that is known on both sides.
+    `earlier`: the results of the releases before A, the newest first.
     """
-    sides_a, sides_b = _sides(a), _sides(b)
-    matched = [
-        *_matched(sides_a, sides_b, metric, Level.CONFIGURATION),
-        *_matched(sides_a, sides_b, metric, Level.WORKLOAD),
-    ]
-    used = {id(side) for match in matched for side in (match.a, match.b)}
+    sides_a, sides_b, before = _sides(a), _sides(b), Earlier(earlier)
+    series = [(*reversed(before.of_case(side)), side) for side in sides_a]
+    terms = terms_of([*series, *((side,) for side in sides_b)], margin)
+    pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]
+    used = {id(side) for _, *sides in pairs for side in sides}
+    pairs += _best_of_each(sides_a, sides_b, metric, used)
+    made = [_judged(pair, metric, before, terms) for pair in pairs]
+    of_page = controlled([match.judgement for match in made])
+    made = [replace(match, judgement=it) for match, it in zip(made, of_page, strict=True)]
 
     def of_match(match: Match) -> tuple[object, ...]:
         it = match.a.shown
@@ -108,26 +132,112 @@ def comparison(a: Iterable[Result], b: Iterable[Result], metric: str | None = No
         return tuple(sorted(rest, key=lambda it: (*work_order(it.shown), *layout_order(it.shown),
                                                   it.origin)))  # fmt: skip
 
-    return Comparison(tuple(sorted(matched, key=of_match)), unmatched(sides_a), unmatched(sides_b))
+    made.sort(key=of_match)
+    return Comparison(
+        matched=tuple(match for match in made if match.level is not Level.BEST),
+        only_a=unmatched(sides_a),
+        only_b=unmatched(sides_b),
+        best=tuple(match for match in made if match.level is Level.BEST),
+    )
+
+
+Pair = tuple[Level, Side, Side]
+
+
+def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Match:
+    level, a, b = pair
+    metric = metric_for([a], [b], asked)
+    judged = judge(a, b, metric, before.of_case(a), terms)
+    best = before.best(a, metric, of_work=level is not Level.CONFIGURATION)
+    judged = back_from(judged, a, b, best, (metric, terms))
+    apart = differences(a.shown, b.shown)
+    if level is Level.CONFIGURATION:
+        apart = {}
+    elif level is Level.BEST:
+        sizes = {name: (a.shown.value(name), b.shown.value(name)) for name in WORKLOAD_FIELDS}
+        apart = {name: it for name, it in sizes.items() if it[0] != it[1]} | dict(apart)  # type: ignore[assignment]
+    return Match(level, a, b, metric, judged, apart)
 
 
 def _sides(results: Iterable[Result]) -> list[Side]:
-    of_cases = grouped(results, lambda one: (one.case_key, one.origin))
-    return [Side(tuple(group)) for group in of_cases.values()]
+    """The results by case and origin; those of a page that rounds samples/s know it."""
+    sides = sides_of(results)
+    shown = [side.shown for side in sides if side.origin == Origin.PUBLISHED]
+    pages = grouped(shown, lambda it: (it.release_id, it.source))
+    rounded = {key for key, rows in pages.items() if whole_samples(rows)}
+    if not rounded:
+        return sides
+    return [
+        replace(side, has_whole_samples=(side.shown.release_id, side.shown.source) in rounded)
+        for side in sides
+    ]
 
 
-def _matched(a: list[Side], b: list[Side], asked: str | None, level: Level) -> Iterator[Match]:
-    """The matches of a level: of each case, or of each workload whose best cases differ."""
-    is_case = level is Level.CONFIGURATION
-    key = attrgetter("shown.case_key" if is_case else "shown.workload_key")
-    of_a, of_b = grouped(a, key), grouped(b, key)
+def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
+    """The pairs of each case, then of those that differ only in what one side does not state."""
+    of_a, of_b = (grouped(sides, attrgetter("shown.case_key")) for sides in (a, b))
     for shared in of_a.keys() & of_b.keys():
         metric = metric_for(of_a[shared], of_b[shared], asked)
         for one, other in _pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
-            if is_case or one.shown.case_key != other.shown.case_key:
-                compared = metric_for([one], [other], asked)
-                changed = differences(one.shown, other.shown)
-                yield Match(level, one, other, compared, judge(one, other, compared), changed)
+            yield Level.CONFIGURATION, one, other
+    rest_a, rest_b = (
+        grouped(
+            (side for side in sides if side.shown.case_key not in others),
+            lambda it: (it.shown.workload_key, it.origin),
+        )
+        for sides, others in ((a, of_b), (b, of_a))
+    )
+    for work in rest_a.keys() & rest_b.keys():
+        for one, other in _compatible_pairs(rest_a[work], rest_b[work]):
+            yield Level.CONFIGURATION, one, other
+
+
+def _compatible_pairs(a: Sequence[Side], b: Sequence[Side]) -> Iterator[tuple[Side, Side]]:
+    """The sides that fit to one side of the other release, which fits to no other."""
+    fits = [(one, other) for one in a for other in b if is_compatible(one.shown, other.shown)]
+    counts = Counter(id(side) for pair in fits for side in pair)
+    yield from (pair for pair in fits if all(counts[id(side)] == 1 for side in pair))
+
+
+def is_compatible(a: Result, b: Result) -> bool:
+    """Whether two configurations may be the same one: equal, where both are known."""
+    return a.options == b.options and all(
+        None in pair or "" in pair or pair[0] == pair[1]
+        for name in CONFIGURATION_FIELDS
+        if name != "options" and (pair := (a.value(name), b.value(name)))
+    )
+
+
+def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
+    """The best configurations of each workload, where they are not the same."""
+    of_a, of_b = (grouped(sides, attrgetter("shown.workload_key")) for sides in (a, b))
+    for shared in of_a.keys() & of_b.keys():
+        metric = metric_for(of_a[shared], of_b[shared], asked)
+        for one, other in _pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
+            is_same = one.shown.case_key == other.shown.case_key
+            if not (is_same or is_compatible(one.shown, other.shown)):
+                yield Level.WORKLOAD, one, other
+
+
+def _best_of_each(
+    a: list[Side], b: list[Side], asked: str | None, used: Collection[int]
+) -> Iterator[Pair]:
+    """The best of both sides where nothing of the kind has a match."""
+    of_a, of_b = (grouped(sides, lambda it: _kind(it.shown)) for sides in (a, b))
+    for kind in of_a.keys() & of_b.keys():
+        if any(id(side) in used for side in (*of_a[kind], *of_b[kind])):
+            continue
+        metric = metric_for(of_a[kind], of_b[kind], asked)
+        for one, other in _pairs(_best(of_a[kind], metric), _best(of_b[kind], metric)):
+            yield Level.BEST, one, other
+
+
+def _kind(result: Result) -> tuple[object, ...]:
+    """Model, system, precision family, task and sequence length."""
+    known = catalog.precisions().get(result.precision or "")
+    family = known.peak if known and known.peak else result.precision
+    work = result.model, result.qualifiers, result.system, result.task, result.sequence_length
+    return (*work, family)
 
 
 def _best(sides: list[Side], metric: str) -> Mapping[Origin, Side]:

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -14,6 +14,9 @@ from pydantic import ConfigDict
 from sqlalchemy import Connection
 
 from perfdb.audit.review import Entry, explained
+from perfdb.compare.match import Comparison, comparison
+from perfdb.compare.noise import MARGIN
+from perfdb.compare.sides import marked
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.groups import grouped
 from perfdb.queries import catalog
@@ -158,7 +161,7 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
 
 
 def both_named(
-    a: str, b: str, known: Sequence[Choice], framework: str | None = None
+    a: str, b: str, known: Sequence[Choice], frameworks: Sequence[str] = ()
 ) -> tuple[tuple[Choice, Choice], ...]:
     """What two texts mean: two releases, or those of each framework that has such versions.
 
@@ -169,7 +172,7 @@ def both_named(
 
     def of_version(text: str) -> dict[str, Choice]:
         found = {choice.framework: choice for choice in known if choice.version == text.strip()}
-        return {framework: found[framework]} if framework and framework in found else found
+        return {name: found[name] for name in frameworks if name in found} or found
 
     def without_results(name: str, text: str) -> Choice:
         release = Release(framework=name, version=text.strip())
@@ -216,6 +219,56 @@ def results_of(connection: Connection, choice: Choice, only: Scope = EVERY) -> t
     scope = replace(only, release_ids=choice.release_ids)
     asked = queries.current().where(queries.WHOLE)
     return tuple(queries.read(connection, within(connection, asked, scope)))
+
+
+HISTORY: Final = 10
+"""The releases before A that show the noise of its cases, and which was the best so far."""
+
+
+def earlier(
+    connection: Connection,
+    known: Sequence[Choice],
+    pair: tuple[Choice, Choice],
+    only: Scope = EVERY,
+) -> list[tuple[Result, ...]]:
+    """The figures of the numbered releases before A, B aside, the newest first.
+
+    Of a result there is what is compared. `known` are in the order of `choices`.
+    """
+    a, b = pair
+    numbered = [one for one in known if one.framework == a.framework and is_numbered(one.version)]
+    places = [place for place, one in enumerate(numbered) if one.overlaps(a)]
+    before = numbered[: places[0]] if places else numbered if not is_numbered(a.version) else []
+    wanted = [one for one in before if not (one.overlaps(a) or one.overlaps(b))][-HISTORY:]
+    ids = tuple(number for one in wanted for number in one.release_ids)
+    if not ids:
+        return []
+    asked = queries.compared().where(queries.WHOLE)
+    found = queries.read(connection, within(connection, asked, replace(only, release_ids=ids)))
+    by_release = grouped(found, lambda one: one.release_id)
+    return [
+        tuple(it for number in one.release_ids for it in by_release.get(number, ()))
+        for one in reversed(wanted)
+    ]
+
+
+def compared(
+    connection: Connection,
+    pair: tuple[Choice, Choice],
+    only: Scope,
+    wrong: Collection[int],
+    *,
+    metric: str | None = None,
+    margin: float = MARGIN,
+) -> Comparison:
+    """Two releases that a person has named, with the releases before them as the baseline.
+
+    `wrong` are the results, by their number, that have errors which nobody accepts.
+    """
+    of_a, of_b = (marked(results_of(connection, it, only), wrong) for it in pair)
+    known = known_releases(connection)
+    before = [marked(some, wrong) for some in earlier(connection, known, pair, only)]
+    return comparison(of_a, of_b, metric, before, margin)
 
 
 def of_rows(rows: Iterable[Mapping[str, object]]) -> tuple[Result, ...]:
@@ -274,8 +327,9 @@ def _nothing_left(words: Sequence[str], only: Scope) -> Diagnostic:
     if not only.options:
         return Diagnostic("trend", "no results", remedy="fill the store with `perfdb ingest`")
     asked = [", ".join(words)] if words else []
-    asked += [f"of {only.framework}"] if only.framework else []
-    asked += [f"on {only.system}"] if only.system else []
+    for word, name in (("of", "framework"), ("on", "system")):
+        if values := only.options.get(name):
+            asked.append(f"{word} {' or '.join(values)}")
     remedy = f"leave out one of {', '.join(f'--{name}' for name in only.options)}"
     return Diagnostic("trend", f"no results of {' '.join(asked)}", remedy=remedy)
 

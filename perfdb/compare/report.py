@@ -10,6 +10,7 @@ from perfdb import fields, units
 from perfdb.audit.interval import in_cell
 from perfdb.catalog import titles
 from perfdb.compare.match import Comparison, Differences, Level, Match, nearest
+from perfdb.compare.noise import BASELINE
 from perfdb.compare.sides import Side, usable
 from perfdb.compare.trend import Point, Series
 from perfdb.compare.verdict import ENDED, Judgement, Verdict
@@ -17,7 +18,7 @@ from perfdb.groups import grouped
 from perfdb.messages import note_text
 from perfdb.metrics import CONVENTION_BOUND, METRICS, PREFERRED, Metric
 from perfdb.queries.scope import EVERY, Scope
-from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Outcome, Result
+from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, NoteCode, Origin, Outcome, Result
 from perfdb.units import UNKNOWN, number, percent, share, significant, text
 
 Printed = Mapping[str, str]
@@ -110,14 +111,21 @@ def _layout(result: Result) -> list[str]:
 
 def changes(differences: Differences) -> str:
     """'TP 2 → 1, MBS 1 → 2'; empty where the configuration is equal."""
-    changed = differences.items()
-    return ", ".join(f"{SHORT.get(name, name)} {text(a)} → {text(b)}" for name, (a, b) in changed)
+    return ", ".join(
+        f"{SHORT.get(name) or _size(name)} {text(a)} → {text(b)}"
+        for name, (a, b) in differences.items()
+    )
+
+
+def _size(name: str) -> str:
+    return fields.short(name) if name in WORKLOAD_FIELDS else name
 
 
 def how(match: Match) -> str:
     """The configuration both sides share, or what the best configurations differ in."""
     if match.differences:
-        return f"best of each: {changes(match.differences)}"
+        words = "best of each, other sizes" if match.level is Level.BEST else "best of each"
+        return f"{words}: {changes(match.differences)}"
     return configuration(match.a.shown)
 
 
@@ -183,6 +191,8 @@ def remark(match: Match) -> str:
         for side in (match.a, match.b)
     )
     words = a if a == b else f"A: {a}; B: {b}"
+    count = match.judgement.num_baseline
+    words += f"; baseline of {min(count, BASELINE)} releases" if count > 1 else ""
     failed = match.judgement.verdict is Verdict.FAILED
     return "; ".join(filter(None, (words, None if failed else match.judgement.reason)))
 
@@ -191,6 +201,11 @@ def remark_of(side: Side) -> str:
     """'measured', 'measured, 3 runs, 2 containers', 'measured, the run was out of memory'."""
     words = str(side.origin), runs(side), containers(side), ended(side), flag(side)
     return ", ".join(filter(None, words))
+
+
+def footnotes(side: Side) -> list[str]:
+    """The footnotes of a row of a page, such as a known issue."""
+    return [note_text(note) for note in side.shown.notes if note.code is NoteCode.FOOTNOTE]
 
 
 def median(side: Side, metric: str) -> str:
@@ -273,7 +288,8 @@ def why_nothing(name_a: str, name_b: str, comparison: Comparison, only: Scope = 
 
     `only` is what the comparison was narrowed to.
     """
-    narrowed = " ".join(f"--{name} {it}" for name, it in only.options.items())
+    asked = ((name, value) for name, values in only.options.items() for value in values)
+    narrowed = " ".join(f"--{name} {value}" for name, value in asked)
     sides = (comparison.only_a, comparison.only_b)
     for name, found in zip((name_a, name_b), sides, strict=True):
         if not found:
@@ -306,6 +322,7 @@ def document(comparison: Comparison) -> Fields:
     ]
     return {
         "matched": [matched(match) for match in comparison.matched],
+        "best": [matched(match) for match in comparison.best],
         "only_a": of_a,
         "only_b": [_unmatched(side) for side in comparison.only_b],
     }
@@ -333,6 +350,8 @@ def matched(match: Match) -> Fields:
         **_ratio(judgement),
         "verdict": named(judgement.verdict, metric),
         "reason": judgement.reason,
+        "false_discovery_rate": judgement.rate,
+        "num_baseline_releases": judgement.num_baseline,
     }
 
 

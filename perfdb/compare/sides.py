@@ -6,6 +6,7 @@ from functools import cached_property
 from math import isfinite
 from statistics import median
 
+from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND
 from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result
 from perfdb.stated import RATE
@@ -55,6 +56,8 @@ class Side:
     """The results of one case at one release from one origin: one or several runs."""
 
     results: tuple[Result, ...]
+    has_whole_samples: bool = False
+    """Whether all tokens/s of its page are whole samples per second: they were rounded to that."""
 
     @cached_property
     def shown(self) -> Result:
@@ -93,10 +96,12 @@ class Side:
         """
         return figures_of(self._comparable(metric), metric)
 
-    def repeats(self, metric: str) -> list[float]:
-        """Figures that show how runs differ: step times; rates where steps differ in tokens."""
-        shows = metric if self.is_uneven(metric) else "step_time_s"
-        return figures_of(self._comparable(metric), shows)
+    def rounding(self, metric: str) -> float:
+        """The share of a rate that the rounding of samples/s leaves open."""
+        rate = self.median(RATE)
+        if not self.has_whole_samples or metric != RATE or not rate:
+            return 0.0
+        return self.shown.sequence_length / self.shown.num_gpus / 2 / rate
 
     def _comparable(self, metric: str) -> Iterable[Result]:
         if metric not in CONVENTION_BOUND:
@@ -154,3 +159,9 @@ class Side:
     def containers(self) -> frozenset[str | None]:
         """The containers of its runs; None is a run without a container."""
         return frozenset(one.container for one in self.results)
+
+
+def sides_of(results: Iterable[Result]) -> list[Side]:
+    """The results by case and origin."""
+    of_cases = grouped(results, lambda one: (one.case_key, one.origin))
+    return [Side(tuple(group)) for group in of_cases.values()]

@@ -5,24 +5,28 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
-from math import log
 
+from perfdb.compare import noise
+from perfdb.compare.context import back_from, best_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
+from perfdb.compare.noise import MARGIN
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import Side, layout_order, work_order
-from perfdb.compare.verdict import Judgement, Verdict, judge
+from perfdb.compare.verdict import (
+    CHANGED,
+    OPEN,
+    TERMS,
+    Judgement,
+    Terms,
+    Verdict,
+    controlled,
+    judge,
+)
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
 from perfdb.versions import is_numbered
 
-TIMES_WIDER = 2.0
-"""How much wider than of two releases the interval of the newest over the best of all is.
-
-Of many releases without a change one is the fastest by chance, and the newest is slower than that.
-Simulated with single runs that vary as assumed (`RUN_TO_RUN`), the plain interval gives a false
-alarm at 16 % of histories of 30 releases, one of twice the width at fewer than 0.5 % of 365.
-"""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -56,7 +60,7 @@ class Point:
     def reason_unknown(self) -> str | None:
         """Why there is no verdict though both releases have figures; None where there is one."""
         judged = self.judgement
-        return judged.reason if judged and self.verdict is Verdict.UNKNOWN else None
+        return judged.reason if judged and self.verdict in OPEN else None
 
     @property
     def is_judged(self) -> bool:
@@ -91,6 +95,9 @@ class Series:
     points: tuple[Point, ...]
     missing_in: str | None = None
     gave_way: bool = False
+    terms: Terms = TERMS
+    num_series: int = 1
+    """How many are followed with it, each of which may be the one that differs by chance."""
 
     @property
     def shown(self) -> Result:
@@ -135,11 +142,21 @@ class Series:
         return [one for one in self._slower if not self._is_made_up_for(one)]
 
     def _is_made_up_for(self, slower: Point) -> bool:
-        return self._since(slower).verdict in (Verdict.SAME, Verdict.FASTER)
+        """Whether the last release is faster than it, for sure, and not slower than before it."""
+        if self._since(slower).verdict in (Verdict.SAME, Verdict.FASTER):
+            return True
+        gained = self._judge(slower, self._usable[-1]).verdict
+        return gained is Verdict.FASTER and self._since(slower).verdict is Verdict.UNKNOWN
 
     def _since(self, slower: Point) -> Judgement:
         """The last release against the one before a regression."""
-        return judge(self._before(slower).side, self._usable[-1].side, self.metric)
+        return self._judge(self._before(slower), self._usable[-1])
+
+    def _judge(self, before: Point, after: Point) -> Judgement:
+        """One release against another, whatever lies between."""
+        place = self._usable.index(before)
+        earlier = [point.side for point in self._usable[:place][::-1]]
+        return judge(before.side, after.side, self.metric, earlier, self.terms)
 
     def _before(self, slower: Point) -> Point:
         return self._usable[self._usable.index(slower) - 1]
@@ -153,17 +170,16 @@ class Series:
     def decline(self) -> Decline | None:
         """How much slower the newest release is than the best of the earlier ones.
 
-        None where that is within an interval `TIMES_WIDER`, or where a regression that stands
-        starts from about the best. Releases that are each a little slower than the one before add
-        up to such a decline.
+        None where that may be chance, or where a regression that stands starts from about the best.
+        Releases that are each a little slower than the one before add up to such a decline. Of many
+        releases without a change one is the best by chance, and so is one of many series: the
+        chance is multiplied by both numbers, after Bonferroni.
         """
         found = self._below_best
         if found is None:
             return None
-        before = [
-            judge(found.best.side, self._before(it).side, self.metric) for it in self._standing
-        ]
-        return found if all(map(_is_clear, before)) else None
+        before = [self._judge(found.best, self._before(it)) for it in self._standing]
+        return found if all(map(self._is_clear, before)) else None
 
     @cached_property
     def _below_best(self) -> Decline | None:
@@ -173,8 +189,20 @@ class Series:
         *earlier, newest = self._usable
         sign = 1 if METRICS[self.metric].better == "higher" else -1
         best = max(earlier, key=lambda one: sign * (one.side.median(self.metric) or 0.0))
-        judged = judge(best.side, newest.side, self.metric)
-        return Decline(best, newest, judged) if _is_clear(judged) else None
+        judged = self._judge(best, newest)
+        return Decline(best, newest, judged) if self._is_clear(judged) else None
+
+    def _is_clear(self, judged: Judgement) -> bool:
+        """Whether it is slower, though one of the earlier releases is the best by chance."""
+        if judged.verdict is not Verdict.SLOWER or judged.rate is None:
+            return judged.verdict is Verdict.SLOWER
+        ways = (len(self._usable) - 1) * self.num_series
+        return judged.rate * ways <= noise.FALSE_DISCOVERIES_OF_GATE
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any release was held against another."""
+        return any(point.judgement and point.judgement.is_told for point in self.points)
 
     def is_slower(self, least: float = 0.0) -> bool:
         """Whether a regression or a decline stands, or a branch is slower than the newest release.
@@ -186,8 +214,10 @@ class Series:
         for one in self._open:
             if one.judgement is None or one.verdict is not Verdict.SLOWER:
                 continue
-            now = one.judgement if one.is_apart else self._since(one)
-            if now.verdict not in (Verdict.SAME, Verdict.FASTER):
+            if not one.judgement.closes:
+                continue
+            if one.is_apart or not self._is_made_up_for(one):
+                now = one.judgement if one.is_apart else self._since(one)
                 found.append(now if now.verdict is Verdict.SLOWER else one.judgement)
         return any(one.reaches(least) for one in found)
 
@@ -208,17 +238,23 @@ class Series:
 
         That an older release was too noisy does not count: nobody will repeat its runs.
         """
-        unknown = [one for one in self._open if one.verdict is Verdict.UNKNOWN]
+        unknown = [one for one in self._open if one.judgement and one.verdict in OPEN]
         return tuple(
             one
             for one in unknown
-            if one in self.newest or (one.judgement and one.judgement.is_no_measure)
+            if one in self.newest
+            or (one.verdict is Verdict.NOT_COMPARABLE and one.judgement and one.judgement.ratio)
         )
+
+    @property
+    def untold(self) -> tuple[Point, ...]:
+        """Those of `unknown` that were not held against another release at all."""
+        return tuple(one for one in self.unknown if one.judgement and not one.judgement.is_told)
 
     @property
     def has_news(self) -> bool:
         """Whether the newest differs from what it is compared with, or is worse than before."""
-        changed = any(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in self.newest)
+        changed = any(one.verdict in (*CHANGED, Verdict.RECOVERED) for one in self.newest)
         return changed or bool(self.failed) or self.is_slower()
 
     def closes(self, least: float) -> frozenset[str]:
@@ -231,16 +267,12 @@ class Series:
         return frozenset(name for name, is_closed in gates.items() if is_closed)
 
 
-def _is_clear(judged: Judgement) -> bool:
-    """Whether it is slower, and would be with an interval `TIMES_WIDER`, if it has one."""
-    if judged.verdict is not Verdict.SLOWER or judged.low is None or judged.high is None:
-        return judged.verdict is Verdict.SLOWER
-    half = log(judged.high / judged.low) / 2
-    return judged.ratio is not None and abs(log(judged.ratio)) > TIMES_WIDER * half
-
-
 def follow(
-    results: Iterable[Result], choices: Sequence[Choice], level: Level, metric: str | None = None
+    results: Iterable[Result],
+    choices: Sequence[Choice],
+    level: Level,
+    metric: str | None = None,
+    margin: float = MARGIN,
 ) -> list[Series]:
     """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
@@ -258,13 +290,36 @@ def follow(
         is_case = level is Level.CONFIGURATION
         return (one.case_key if is_case else one.workload_key, one.origin)
 
+    ordered = sorted(results, key=order)
+    terms = terms_of(_by_case(ordered, names), margin)
     made = []
-    for group in grouped(sorted(results, key=order), key).values():
+    for group in grouped(ordered, key).values():
         sides = [Side((result,)) for result in group]
         chosen = metric_for(sides, sides, metric)
         by_release = grouped(group, lambda one: names[one.release_id])
-        made.append(Series(level, chosen, tuple(_points(by_release, chosen))))
-    return sorted(made, key=_order)
+        points = tuple(_points(by_release, chosen, terms))
+        made.append(Series(level, chosen, points, terms=terms))
+    return sorted(_controlled(made), key=_order)
+
+
+def _by_case(ordered: Iterable[Result], names: Mapping[int, str]) -> Iterator[list[Side]]:
+    """The sides of each case, in the order of releases."""
+    for of_case in grouped(ordered, lambda one: (one.case_key, one.origin)).values():
+        by_release = grouped(of_case, lambda one: names[one.release_id])
+        yield [Side(tuple(some)) for some in by_release.values()]
+
+
+def _controlled(found: Sequence[Series]) -> list[Series]:
+    """The series with verdicts that hold over all of them together."""
+    judged = [point.judgement for one in found for point in one.points if point.judgement]
+    known = iter(controlled(judged))
+
+    def settled(point: Point) -> Point:
+        return replace(point, judgement=next(known)) if point.judgement else point
+
+    return [
+        replace(one, points=tuple(map(settled, one.points)), num_series=len(found)) for one in found
+    ]
 
 
 def _order(one: Series) -> tuple[object, ...]:
@@ -272,30 +327,40 @@ def _order(one: Series) -> tuple[object, ...]:
     return (*work_order(it), it.framework, one.level.value, *layout_order(it), it.origin)
 
 
-def _points(by_release: Mapping[str, Sequence[Result]], metric: str) -> Iterator[Point]:
+def _points(
+    by_release: Mapping[str, Sequence[Result]], metric: str, terms: Terms
+) -> Iterator[Point]:
     """A point for each release: the case with the best figure, its earliest run first."""
     before: Point | None = None
+    earlier: list[Side] = []
     for name, results in by_release.items():
         cases = grouped(results, lambda result: result.case_key).values()
         best = max(cases, key=lambda runs: goodness(Side(tuple(runs)), metric))
         runs = sorted(best, key=lambda one: (one.started_at or LONG_AGO, one.result_id))
         point = Point(name, Side(tuple(runs)), None, {}, None)
         if before is not None:
-            judged = judge(before.side, point.side, metric)
+            judged = judge(before.side, point.side, metric, earlier, terms)
+            so_far = best_of([before.side, *earlier], metric)
+            judged = back_from(judged, before.side, point.side, so_far, (metric, terms))
             changed = differences(before.side.shown, point.side.shown)
             point = Point(name, point.side, judged, changed, before.release)
         yield point
         if not point.is_apart and (before is None or point.side.is_usable(metric)):
+            earlier = [before.side, *earlier] if before else []
             before = point
 
 
 def follow_each(
-    results: Sequence[Result], choices: Sequence[Choice], metric: str | None = None
+    results: Sequence[Result],
+    choices: Sequence[Choice],
+    metric: str | None = None,
+    margin: float = MARGIN,
 ) -> list[Series]:
     """A series for each case, and for each workload whose best configuration has changed."""
-    of_work = follow(results, choices, Level.WORKLOAD, metric)
+    of_work = follow(results, choices, Level.WORKLOAD, metric, margin)
     retuned = [one for one in of_work if len({it.side.shown.case_key for it in one.points}) > 1]
-    return sorted([*retuned, *follow(results, choices, Level.CONFIGURATION, metric)], key=_order)
+    of_cases = follow(results, choices, Level.CONFIGURATION, metric, margin)
+    return sorted([*retuned, *of_cases], key=_order)
 
 
 def noted_missing(

@@ -10,21 +10,28 @@ from perfdb.db.tables import cases, models, results, systems
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.queries import Rows
 
+Names = str | tuple[str, ...] | None
+"""A name, or several, any of which fits; None and none: all."""
+
 
 @dataclass(frozen=True)
 class Scope:
     """The framework, system, model and releases whose results to look at. None: all."""
 
-    framework: str | None = None
-    system: str | None = None
-    model: str | None = None
+    framework: Names = None
+    system: Names = None
+    model: Names = None
     release_ids: tuple[int, ...] | None = None
 
     @property
-    def options(self) -> dict[str, str]:
+    def options(self) -> dict[str, tuple[str, ...]]:
         """The values of the options of a command that narrow it, such as `--system`."""
         asked = {name: getattr(self, name) for name in _COLUMNS}
-        return {name: value for name, value in asked.items() if value is not None}
+        return {
+            name: (value,) if isinstance(value, str) else value
+            for name, value in asked.items()
+            if value
+        }
 
 
 EVERY: Final = Scope()
@@ -44,16 +51,17 @@ def within(connection: Connection, question: Rows, scope: Scope) -> Rows:
 
     Raises InputError for a framework, system or model that the store does not have.
     """
-    asked = scope if scope.model is None else replace(scope, model=spelled(scope.model))
+    models = tuple(map(spelled, scope.options.get("model", ())))
+    asked = replace(scope, model=models).options
     problems = []
-    for name, value in asked.options.items():
+    for name, value in ((name, value) for name, values in asked.items() for value in values):
         names = connection.scalars(select(_COLUMNS[name]).distinct()).all()
         if value not in names:
             remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
             problems.append(Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy))
     if problems:
         raise InputError(problems)
-    narrowed = question.where(*(_COLUMNS[name] == it for name, it in asked.options.items()))
+    narrowed = question.where(*(_COLUMNS[name].in_(values) for name, values in asked.items()))
     if scope.release_ids is None:
         return narrowed
     return narrowed.where(results.c.release_id.in_(scope.release_ids))

@@ -1,8 +1,8 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
 from typing import Final
@@ -10,8 +10,6 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, units
-from perfdb.audit.equations import whole_samples
-from perfdb.audit.interval import half_unit
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Side, Verdict, comparison, marked, metric_for, report
 from perfdb.compare.releases import of_rows
@@ -36,8 +34,8 @@ from perfdb.versions import is_rolling, version_order
 WHAT: Final = "Each release against the newest before it that shares work with it"
 NONE: Final = "The store has no release with a version yet, so that there is nothing to compare."
 ORDER: Final = (
-    Verdict.FAILED, Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNKNOWN,
-    Verdict.NOT_JUDGED,
+    Verdict.FAILED, Verdict.SLOWER, Verdict.FASTER, Verdict.RECOVERED, Verdict.UNKNOWN,
+    Verdict.SAME, Verdict.NOT_COMPARABLE, Verdict.NOT_JUDGED,
 )  # fmt: skip
 """The order of matches: regressions come first."""
 BADGES: Final = {Verdict.FASTER: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad"}
@@ -67,8 +65,7 @@ Row = Mapping[str, object]
 class ReleasePair:
     """A release of a framework against the newest before it that shares work.
 
-    `skipped` are those between, each with the reason why it is left out. `rounded` are those of the
-    two that computed their published tokens/s from whole samples/s, as the audit infers.
+    `skipped` are those between, each with the reason why it is left out.
     """
 
     framework: str
@@ -76,7 +73,6 @@ class ReleasePair:
     after: str
     comparison: Comparison
     skipped: tuple[tuple[str, str], ...] = ()
-    rounded: frozenset[str] = frozenset()
     is_newest: bool = False
 
     @property
@@ -130,10 +126,6 @@ def _of_framework(
     def read(name: str) -> tuple[Result, ...]:
         return marked(of_rows(releases[name]), wrong)
 
-    @cache
-    def is_rounded(name: str) -> bool:
-        return whole_samples([one for one in read(name) if not one.is_measured])
-
     made: list[ReleasePair] = []
     for after, earlier, is_newest in _candidates(releases):
         sharing = next((name for name in earlier if work[name] & work[after]), None)
@@ -146,43 +138,23 @@ def _of_framework(
             ends = (release_title(framework, name), release_title(framework, after))
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append((name, reason))
-        rounded = frozenset(filter(is_rounded, (before, after)))
         found = ReleasePair(
             framework=framework,
             before=before,
             after=after,
-            comparison=_judged_by_quantum(comparison(read(before), read(after)), rounded),
+            comparison=comparison(read(before), read(after)),
             skipped=tuple(skipped),
-            rounded=rounded,
             is_newest=is_newest,
         )
         made.append(found)
     return made
 
 
-def _judged_by_quantum(found: Comparison, rounded: Collection[str]) -> Comparison:
-    """The comparison, in which no match is faster or slower by the rounding of samples/s alone."""
-    judged = (
-        replace(it, judgement=replace(it.judgement, verdict=Verdict.SAME))
-        if it.judgement.verdict in COLOURS and is_within_quantum(it, rounded)
-        else it
-        for it in found.matched
-    )
-    return replace(found, matched=tuple(judged)) if rounded else found
-
-
-def is_within_quantum(match: Match, rounded: Collection[str]) -> bool:
-    """Whether tokens/s/GPU differ by no more than the rounding of samples/s in these releases."""
-    a, b = (usable(side.shown, RATE) for side in (match.a, match.b))
-    if match.metric != RATE or a is None or b is None:
-        return False
-    return abs(a - b) <= sum(_half_quantum(side.shown, rounded) for side in (match.a, match.b))
-
-
-def _half_quantum(result: Result, rounded: Collection[str]) -> float:
-    """Half a sample per second, in tokens/s/GPU; 0 where the release did not round to samples."""
-    is_exact = result.is_measured or result.release not in rounded
-    return 0.0 if is_exact else result.sequence_length / result.num_gpus / 2
+def is_within_quantum(match: Match) -> bool:
+    """Whether tokens/s/GPU differ by no more than the rounding of samples/s in their releases."""
+    ratio = match.judgement.ratio
+    allowed = match.a.rounding(match.metric) + match.b.rounding(match.metric)
+    return ratio is not None and abs(ratio - 1) <= allowed
 
 
 def _candidates(
@@ -229,34 +201,22 @@ def tally_text(pair: ReleasePair) -> str:
     return "; ".join(filter(None, (compared, not_judged(pair))))
 
 
-def disagreement(match: Match, rounded: Collection[str] = ()) -> str | None:
+def disagreement(match: Match) -> str | None:
     """The figures of a match whose TFLOP/s changed by another factor than its tokens/s, if any.
 
     'tokens/s/GPU 9,000 → 9,000, TFLOP/s/GPU 722 → 72,000'. The change must be beyond the rounding
-    of the four, and of the samples/s of releases that are `rounded`. The same work takes the same
-    FLOPs per token, so that both change alike, unless two conventions count them.
+    of the four, and that of samples/s. The same work takes the same FLOPs per token, so that both
+    change alike, unless two conventions count them.
     """
     a, b = match.a.shown, match.b.shown
     known = all(usable(side, metric) is not None for side in (a, b) for metric in (RATE, FLOPS))
     conventions = {a.flops_convention, b.flops_convention} - {None}
-    counts = gflop_per_token_apart(a, b) if known and len(conventions) < 2 else None
-    if not counts or abs(counts[1] / counts[0] - 1) <= _open(a, rounded) + _open(b, rounded):
+    if not known or len(conventions) > 1 or not gflop_per_token_apart(match.a, match.b):
         return None
     return ", ".join(
         f"{name} {report.figure(a, metric)} → {report.figure(b, metric)}"
         for name, metric in (("tokens/s/GPU", RATE), ("TFLOP/s/GPU", FLOPS))
     )
-
-
-def _open(result: Result, rounded: Collection[str]) -> float:
-    """The share of FLOPs per token that the rounding of a result's rates leaves open."""
-    quantum = _half_quantum(result, rounded) / (usable(result, RATE) or 1.0)
-    digits = sum(
-        half_unit(value, metric, result.printed.get(metric)) / value
-        for metric in (RATE, FLOPS)
-        if (value := usable(result, metric))
-    )
-    return quantum + digits if quantum else 0.0
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -350,9 +310,7 @@ def _changes(pair: ReleasePair, rows: Rows) -> list[Block]:
 
 def _matched(pair: ReleasePair, rows: Rows) -> Markup:
     """The changes as bars, where figures disagree, and every match with its verdict."""
-    found = [
-        (text, it) for it in pair.comparison.matched if (text := disagreement(it, pair.rounded))
-    ]
+    found = [(text, it) for it in pair.comparison.matched if (text := disagreement(it))]
     labels = [report.workload(match.b.shown) for _, match in found]
     works = report.told_apart(labels, [match for _, match in found])
     texts = [(work, text) for work, (text, _) in zip(works, found, strict=True)]
@@ -395,7 +353,7 @@ def chart(pair: ReleasePair) -> Markup:
     known = [
         (change, match)
         for change, match in changes
-        if signed(change) != NO_CHANGE and not is_within_quantum(match, pair.rounded)
+        if signed(change) != NO_CHANGE and not is_within_quantum(match)
     ]
     if not known:
         return Markup("")

@@ -1,0 +1,96 @@
+"""What the releases before two show of a case: its noise, its baseline, and its best so far."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from perfdb.compare import noise
+from perfdb.compare.noise import Prior, Sample
+from perfdb.compare.sides import Side, sides_of
+from perfdb.compare.verdict import Judgement, Terms, Verdict, group, judge
+from perfdb.groups import grouped
+from perfdb.metrics import METRICS
+from perfdb.record import Origin, Result
+from perfdb.stated import RATE
+from perfdb.units import percent
+
+
+class Earlier:
+    """The results of the releases before those that are compared, the newest release first."""
+
+    def __init__(self, releases: Sequence[Iterable[Result]] = ()) -> None:
+        self._releases = [sides_of(results) for results in releases]
+
+    @cached_property
+    def _by_case(self) -> Mapping[tuple[str, Origin], list[Side]]:
+        found: dict[tuple[str, Origin], list[Side]] = defaultdict(list)
+        for sides in self._releases:
+            for side in sides:
+                found[side.shown.case_key, side.origin].append(side)
+        return found
+
+    @cached_property
+    def _by_work(self) -> Mapping[tuple[str, Origin], list[Side]]:
+        found: dict[tuple[str, Origin], list[Side]] = defaultdict(list)
+        for side in (side for sides in self._releases for side in sides):
+            found[side.shown.workload_key, side.origin].append(side)
+        return found
+
+    def of_case(self, side: Side) -> Sequence[Side]:
+        """The same case in each release that has it, the newest first."""
+        return self._by_case.get((side.shown.case_key, side.origin), ())
+
+    def best(self, side: Side, metric: str, *, of_work: bool) -> Side | None:
+        """The best of the case, or of its work however it was done; None: no release has it."""
+        known = self._by_work if of_work else self._by_case
+        key = side.shown.workload_key if of_work else side.shown.case_key
+        return best_of(known.get((key, side.origin), ()), metric)
+
+
+def best_of(sides: Iterable[Side], metric: str) -> Side | None:
+    """The side with the best usable figure; None where none has one."""
+    sign = 1 if METRICS[metric].better == "higher" else -1
+    usable = [side for side in sides if side.is_usable(metric)]
+    return max(usable, key=lambda one: sign * (one.median(metric) or 0.0), default=None)
+
+
+def back_from(
+    judged: Judgement, a: Side, b: Side, best: Side | None, how: tuple[str, Terms]
+) -> Judgement:
+    """A judgement of `faster`, which is `recovered` where B only regains what A had lost.
+
+    That is so if A is slower than the best release so far, and B is about as good as that and no
+    better. `how`: the metric and the terms.
+    """
+    metric, terms = how
+    if judged.verdict is not Verdict.FASTER or best is None or best is a:
+        return judged
+    lost, left = (judge(best, side, metric, (), terms) for side in (a, b))
+    if lost.verdict is not Verdict.SLOWER or left.verdict is Verdict.FASTER or not left.ratio:
+        return judged
+    if left.change > lost.change / 5:
+        return judged
+    said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
+    return replace(judged, verdict=Verdict.RECOVERED, reason=said)
+
+
+def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
+    """The noise of groups of cases, by the sides of each case in the order of its releases."""
+    groups: dict[object, list[list[Sample]]] = defaultdict(list)
+    for sides in series:
+        parts = grouped(sides, lambda it: (it.origin, it.windows))
+        for (origin, _), some in parts.items():
+            if origin == Origin.MEASURED and (known := [it for it in map(_sample, some) if it]):
+                groups[group(some[0].shown)].append(known)
+    every = noise.prior_of(one for known in groups.values() for one in known)
+    priors: dict[object, Prior] = {None: every}
+    for name, cases in groups.items():
+        if (prior := noise.prior_of(cases)) is not noise.MLPERF:
+            priors[name] = prior
+    return Terms(margin, priors)
+
+
+def _sample(side: Side) -> Sample | None:
+    figures = side.figures("step_time_s") or side.figures(RATE)
+    return noise.sample(figures) if figures else None

@@ -1,0 +1,289 @@
+"""How much runs of the same case differ: the one noise model of every verdict. Pure functions.
+
+The logarithm of a run's median step time varies from run to run by a normal error, whose variance
+is another one for each case. The variances of the cases of a store follow a scaled inverse
+chi-squared distribution: `d0` degrees of freedom and the prior variance `s0²`. What the runs of a
+case show is shrunk towards it: a moderated variance, after Smyth (2004),
+doi:10.2202/1544-6115.1027. A new release differs if it lies outside of the prediction interval, by
+Student's t, of the releases before it. Everything here is in logarithms: 0.01 is 1 %.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import exp, inf, log, sqrt
+from typing import Final
+
+LEVEL: Final = 0.01
+"""The share of unchanged cases that may be called changed, and one minus the level of intervals."""
+FALSE_DISCOVERIES: Final = 0.05
+"""The share of a page's verdicts of a change that may be false, after Benjamini and Hochberg."""
+FALSE_DISCOVERIES_OF_GATE: Final = 0.01
+"""The same where it closes a gate: of pages without a change so many close one."""
+MARGIN: Final = 0.01
+"""The change, as a fraction, that does not matter, unless another is asked for."""
+
+BASELINE: Final = 3
+"""The releases, between which nothing changed, whose mean a release is held against."""
+FEWEST_CASES: Final = 20
+"""From so many cases on, whose runs show a variance, the prior is estimated from them."""
+MOST_REPEATS: Final = 20
+"""How many repeats are worth proposing."""
+_MOST_DEGREES: Final = 8.0
+"""Of a prior: pairs of repeats show so little of how cases differ that the estimate is often
+infinite, which takes all for equally noisy. `benchmarks/compare_power.py` has what it costs."""
+_CLIPPED: Final = 3
+"""How often the prior is estimated, each time without the differences that the last calls changes.
+"""
+_WIDEST: Final = 300.0
+"""Half of the widest interval: exp() of more than twice that is no float."""
+_MEDIAN_TO_MEAN: Final = exp(log(1.5707963267948966) / 2)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of the noise of a case before its runs are seen.
+
+    `ceiling`: the largest standard deviation that was found at all, unless runs show a larger.
+    """
+
+    degrees: float
+    variance: float
+    ceiling: float = inf
+
+
+MLPERF: Final = Prior(2.0, 0.00166**2, ceiling=0.0087)
+"""The prior of a store that shows too little itself.
+
+The public logs of MLPerf Training v4.1 and v5.0 have 69 configurations with three or more runs, 581
+runs of 17 submitters. Their coefficients of variation have a median of 0.19 %, a 90th percentile of
+0.5 % and a maximum of 0.87 %. Sample variances of 581 / 69 − 1 = 7.4 degrees of freedom are
+s0² F(7.4, d0), whose quantiles F(0.9) / F(0.5) = (0.5 / 0.19)² at d0 = 2.0; s0 = 0.19 % / √F(0.5).
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Logarithms of figures by their number, mean, and sum of squares about that mean."""
+
+    count: int
+    mean: float
+    squares: float = 0.0
+
+    def __add__(self, other: "Sample") -> "Sample":
+        """Both as one sample."""
+        count, apart = self.count + other.count, other.mean - self.mean
+        between = apart**2 * self.count * other.count / count
+        mean = self.mean + apart * other.count / count
+        return Sample(count, mean, self.squares + other.squares + between)
+
+
+def sample(figures: Sequence[float]) -> Sample:
+    """The sample of positive figures."""
+    known = [log(figure) for figure in figures]
+    mean = sum(known) / len(known)
+    return Sample(len(known), mean, sum((one - mean) ** 2 for one in known))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A new release against its baseline.
+
+    `change`: the logarithm of new over baseline; `p`: how often one without a change is as far off.
+    """
+
+    change: float
+    error: float
+    degrees: float
+    p: float
+    num_releases: int
+    num_runs: tuple[int, int]
+    least: float = 0.0
+    """Half of the interval at the least."""
+
+    @property
+    def half(self) -> float:
+        """Half of the prediction interval of 1 − `LEVEL`."""
+        return min(max(_quantile(self.degrees) * self.error, self.least), _WIDEST)
+
+    def repeats(self, margin: float) -> int | None:
+        """How many runs of both releases would tell, as far as it can be known; None: too many."""
+        of_base, of_new = (1 / count for count in self.num_runs)
+        deviation = self.error / sqrt(of_base + of_new)
+        apart = abs(self.change)
+        enough = apart if apart > margin else max(margin - apart, margin / 2)
+        for count in range(2, MOST_REPEATS + 1):
+            degrees = self.degrees + 2 * count - sum(self.num_runs)
+            if degrees > 0 and _quantile(degrees) * deviation * sqrt(2 / count) <= enough:
+                return max(count, *self.num_runs)
+        return None
+
+
+def predicted(
+    releases: Sequence[Sample], new: Sample, prior: Prior = MLPERF, least: float = 0.0
+) -> Prediction:
+    """A new release against the releases before it, the newest first.
+
+    The baseline are those since the last change: their runs show the variance, and the mean of the
+    `BASELINE` newest is held against the new one. `least`: the standard error of the change at the
+    least, as a median of few steps is no sharper than these show.
+    """
+    return against(unchanged(releases, prior), new, prior, least)
+
+
+Base = tuple[Sequence[Sample], Sample]
+"""Releases between which nothing changed, the newest first, and the runs of all of them."""
+
+
+def against(base: Base, new: Sample, prior: Prior, least: float = 0.0) -> Prediction:
+    """A new release against those of `unchanged`."""
+    kept, every = base
+    held = total(kept[:BASELINE])
+    squares, degrees = every.squares + new.squares, every.count + new.count - 2
+    deviation, of_all = moderated(prior, squares, degrees)
+    repeats = sqrt(1 / held.count + 1 / new.count)
+    error, change = deviation * repeats, new.mean - held.mean
+    p = _two_sided(change / error, of_all) if error else float(not change)
+    worst = sqrt(squares / degrees) if degrees else 0.0
+    if max(worst, least / repeats) <= prior.ceiling < inf:
+        p = min(p, _two_sided(change / (prior.ceiling * repeats), inf))
+    p = max(p, _two_sided(change / least, inf) if least else 0.0)
+    runs, floor = (held.count, new.count), _quantile(inf) * least
+    return Prediction(change, error, of_all, p, len(kept), runs, floor)
+
+
+def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
+    """The releases, the newest first, as far as each fits to those after it."""
+    every = releases[0]
+    for place, before in enumerate(releases[1:], start=1):
+        squares, degrees = every.squares + before.squares, every.count + before.count - 2
+        deviation, of_all = moderated(prior, squares, degrees)
+        half = _quantile(of_all) * deviation * sqrt(1 / every.count + 1 / before.count)
+        if abs(before.mean - every.mean) > half:
+            return releases[:place], every
+        every += before
+    return releases, every
+
+
+def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:
+    """The standard deviation of a run, of a sum of squares and the prior, and its degrees."""
+    of_all = prior.degrees + degrees
+    return sqrt((prior.degrees * prior.variance + squares) / of_all), of_all
+
+
+def half_of(runs: Sample, prior: Prior, least: float) -> float:
+    """Half of the interval of 1 − `LEVEL` of the mean of runs alone."""
+    deviation, degrees = moderated(prior, runs.squares, runs.count - 1)
+    of_runs = _quantile(degrees) * deviation / sqrt(runs.count)
+    return min(max(of_runs, _quantile(inf) * least), _WIDEST)
+
+
+def total(samples: Iterable[Sample]) -> Sample:
+    """Samples as one."""
+    first, *others = samples
+    for one in others:
+        first += one
+    return first
+
+
+def of_steps(relative: float, count: int) -> float:
+    """The standard error of a run's median step time, by how far its steps are apart.
+
+    A median of normal figures is √(π/2) less sharp than their mean, and steps follow one another:
+    at an autocorrelation of 0.5, n of them are worth n/3.
+    """
+    return _MEDIAN_TO_MEAN * relative * sqrt(3 / count)
+
+
+def adjusted(chances: Sequence[float]) -> list[float]:
+    """The least false discovery rate at which each of several p values is a discovery.
+
+    Benjamini and Hochberg (1995), doi:10.1111/j.2517-6161.1995.tb02031.x.
+    """
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    found, least = [1.0] * len(chances), 1.0
+    for rank in range(len(order), 0, -1):
+        place = order[rank - 1]
+        least = min(least, chances[place] * len(chances) / rank)
+        found[place] = least
+    return found
+
+
+def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
+    """The prior of cases by their releases in order; `MLPERF` where too few show a variance.
+
+    Repeats of a release show it, and so do releases that follow one another without a change. What
+    the estimate itself calls a change is left out, and it is estimated anew.
+    """
+    prior, known = MLPERF, list(cases)
+    cut = 5 * MLPERF.ceiling * sqrt(2)
+    for _ in range(_CLIPPED if len(known) >= FEWEST_CASES else 0):
+        shown = [one for releases in known if (one := _variance(releases, cut))]
+        if len(shown) < FEWEST_CASES:
+            return MLPERF
+        prior = fitted(shown)
+        cut = _quantile(prior.degrees) * sqrt(2 * prior.variance)
+    return prior
+
+
+def _variance(releases: Sequence[Sample], cut: float) -> tuple[float, float] | None:
+    """The variance of a case and its degrees of freedom; differences beyond `cut` are changes."""
+    squares, degrees = 0.0, 0
+    so_far = releases[0]
+    for one in releases[1:]:
+        if abs(one.mean - so_far.mean) > cut * sqrt((1 / one.count + 1 / so_far.count) / 2):
+            squares, degrees = squares + so_far.squares, degrees + so_far.count - 1
+            so_far = one
+        else:
+            so_far += one
+    squares, degrees = squares + so_far.squares, degrees + so_far.count - 1
+    return (squares / degrees, degrees) if degrees else None
+
+
+def fitted(variances: Sequence[tuple[float, float]]) -> Prior:
+    """The prior by the moments of log variances, each with its degrees of freedom.
+
+    Smyth (2004), section 6.2, as `fitFDist` of the R package limma has it.
+    """
+    from scipy.special import polygamma, psi  # noqa: PLC0415 - no command needs it to start
+
+    known = sorted(variance for variance, _ in variances)
+    least = 1e-5 * known[len(known) // 2] or 1e-12
+    logs = [
+        log(max(variance, least)) - float(psi(degrees / 2)) + log(degrees / 2)
+        for variance, degrees in variances
+    ]
+    mean = sum(logs) / len(logs)
+    spread = sum((one - mean) ** 2 for one in logs) / (len(logs) - 1)
+    spread -= sum(float(polygamma(1, degrees / 2)) for _, degrees in variances) / len(logs)
+    half = min(_inverse_trigamma(spread), _MOST_DEGREES / 2) if spread > 0 else _MOST_DEGREES / 2
+    return Prior(2 * half, exp(mean + float(psi(half)) - log(half)))
+
+
+def _inverse_trigamma(value: float) -> float:
+    """The x at which the trigamma function has a value, by Newton's method on its inverse."""
+    from scipy.special import polygamma  # noqa: PLC0415
+
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, found))
+        step = trigamma * (1 - trigamma / value) / float(polygamma(2, found))
+        found += step
+        if abs(step) < 1e-8 * found:
+            break
+    return found
+
+
+@cache
+def _quantile(degrees: float) -> float:
+    """The quantile of Student's t beyond which `LEVEL` lies, on both sides together."""
+    from scipy.special import ndtri, stdtrit  # noqa: PLC0415
+
+    return float(ndtri(1 - LEVEL / 2) if degrees == inf else stdtrit(degrees, 1 - LEVEL / 2))
+
+
+def _two_sided(t: float, degrees: float) -> float:
+    from scipy.special import ndtr, stdtr  # noqa: PLC0415
+
+    tail = -abs(t)
+    return 2 * float(ndtr(tail) if degrees == inf else stdtr(degrees, tail))

@@ -1,0 +1,141 @@
+"""A comparison in groups, the largest changes first, and as text for pull requests and for CI."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log
+from typing import Final
+from xml.etree import ElementTree
+
+from perfdb.compare import report
+from perfdb.compare.match import Comparison, Match, metric_for, nearest_text
+from perfdb.compare.sides import Side
+from perfdb.compare.verdict import Verdict
+from perfdb.metrics import METRICS
+from perfdb.units import UNKNOWN, figure
+
+GROUPS: Final[Mapping[str, tuple[Verdict, ...]]] = {
+    "slower": (Verdict.FAILED, Verdict.SLOWER),
+    "faster": (Verdict.FASTER,),
+    "recovered": (Verdict.RECOVERED,),
+    "cannot-tell": (Verdict.UNKNOWN,),
+    "same": (Verdict.SAME,),
+    "not-comparable": (Verdict.NOT_COMPARABLE, Verdict.NOT_JUDGED),
+}
+"""The verdicts of each group of matches."""
+NEW, MISSING = "new", "missing"
+ONLY: Final = (*GROUPS, NEW, MISSING)
+"""The names of all groups."""
+COLUMNS: Final = ("Case", "Figure", "A", "B", "B/A", "99 % interval", "B is")
+
+
+def groups(matches: Sequence[Match]) -> dict[str, list[Match]]:
+    """The matches by group, the largest change of each first; no group without any."""
+    found = {}
+    for name, verdicts in GROUPS.items():
+        some = [match for match in matches if match.judgement.verdict in verdicts]
+        if some:
+            found[name] = sorted(some, key=_size, reverse=True)
+    return found
+
+
+def _size(match: Match) -> tuple[bool, float]:
+    ratio = match.judgement.ratio
+    return match.judgement.verdict is Verdict.FAILED, abs(log(ratio)) if ratio else 0.0
+
+
+def cells(match: Match) -> tuple[str, ...]:
+    """A match in `COLUMNS`, with lines between what a cell has of several things."""
+    a, b = match.a.shown, match.b.shown
+    verdict = (report.verdict(match.judgement, match.metric), report.failed(match.b))
+    lines = (report.workload(a), report.how(match), report.remark(match), *notes(match))
+    return (
+        "\n".join(filter(None, lines)),
+        METRICS[match.metric].title,
+        report.figure(a, match.metric),
+        report.figure(b, match.metric),
+        figure(match.judgement.ratio, 3),
+        report.interval(match.judgement),
+        "\n".join(filter(None, verdict)),
+    )
+
+
+def notes(match: Match) -> Iterator[str]:
+    """What its pages say of a match that changed: footnotes and known issues."""
+    for name, side in (("A", match.a), ("B", match.b)):
+        yield from (f"{name}: {text}" for text in report.footnotes(side))
+
+
+def markdown(title: str, found: Comparison, shown: Collection[str] = ONLY) -> str:
+    """A comment for a pull request: the summary, and a table for each group."""
+    parts = [f"### {title}", report.summary(found)]
+    for name, matches in groups(found.matched).items():
+        if name in shown:
+            parts.append(_table(name, COLUMNS, [cells(match) for match in matches]))
+    for name, sides, others in ((NEW, found.only_b, ()), (MISSING, found.only_a, found.only_b)):
+        if sides and name in shown:
+            rows = [lone(side, others) for side in sides]
+            parts.append(_table(name, ("Case", "Figure", "Value"), rows))
+    return "\n\n".join(parts)
+
+
+def lone(side: Side, others: Sequence[Side], asked: str | None = None) -> tuple[str, ...]:
+    """A side without a match: its case, figure and value."""
+    metric, it = METRICS[metric_for([side], [side], asked)], side.shown
+    remarks = report.remark_of(side), nearest_text(side, others)
+    case = filter(None, (report.workload(it), report.configuration(it), *remarks))
+    return "\n".join(case), metric.title, report.figure(it, metric.name)
+
+
+def _table(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
+    body = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
+    return f"**{name.replace('-', ' ').capitalize()}** ({len(rows)})\n\n{head}\n{body}"
+
+
+def _escaped(cell: str) -> str:
+    plain = cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return plain.replace("\n", "<br>") or UNKNOWN
+
+
+def junit(title: str, found: Comparison, closing: Collection[int]) -> str:
+    """A JUnit report: a test case for each match; `closing` are the ids of those that fail."""
+    suite = ElementTree.Element("testsuite", name=title, tests=str(len(found.matched)))
+    for match in found.matched:
+        case = ElementTree.SubElement(suite, "testcase", name=_name(match), classname=title)
+        words = "; ".join(filter(None, (_change(match), report.remark(match))))
+        if id(match) in closing:
+            ElementTree.SubElement(case, "failure", message=words)
+        elif not match.judgement.is_told:
+            ElementTree.SubElement(case, "skipped", message=words)
+        ElementTree.SubElement(case, "system-out").text = words
+    suite.set("failures", str(sum(id(match) in closing for match in found.matched)))
+    suite.set("skipped", str(sum(not match.judgement.is_told for match in found.matched)))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode")
+
+
+def github(title: str, found: Comparison, closing: Collection[int]) -> str:
+    """Workflow commands of GitHub: an error for what closes a gate, else a warning or a notice."""
+    lines = []
+    for match in found.matched:
+        if match.judgement.verdict in (*GROUPS["slower"], *GROUPS["faster"]):
+            is_worse = match.judgement.verdict in GROUPS["slower"]
+            level = "error" if id(match) in closing else "warning" if is_worse else "notice"
+            lines.append(_command(level, f"{_name(match)}: {_change(match)}"))
+    lines.append(_command("notice", f"{title}: {report.summary(found)}"))
+    return "\n".join(lines)
+
+
+def _command(level: str, message: str) -> str:
+    escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{level} title=perfdb::{escaped}"
+
+
+def _name(match: Match) -> str:
+    return f"{report.workload(match.a.shown)}, {report.how(match)}"
+
+
+def _change(match: Match) -> str:
+    ratio, within = figure(match.judgement.ratio, 3), report.interval(match.judgement)
+    of = f"{METRICS[match.metric].title} × {ratio}" if ratio != UNKNOWN else ""
+    interval = f"({within})" if within != UNKNOWN else ""
+    return " ".join(filter(None, (report.verdict(match.judgement, match.metric), of, interval)))
