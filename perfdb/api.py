@@ -82,12 +82,10 @@ def compared(
     connection: Connection, a: str, b: str, scope: Scope, metric: str | None = None
 ) -> Comparison:
     """Release B against A, as `perfdb compare` judges them: errors of the audit have no verdict."""
-    wrong = known.open_errors(connection, accepted(None))
+    how = known.Judging(known.open_errors(connection, accepted(None)), metric)
     frameworks = scope.options.get("framework", ())
     pairs = known.both_named(a, b, known.known_releases(connection), frameworks)
-    return match.together(
-        [known.compared(connection, pair, scope, wrong, metric=metric) for pair in pairs]
-    )
+    return match.together([known.compared(connection, pair, scope, how) for pair in pairs])
 
 
 @contextmanager

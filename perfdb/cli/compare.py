@@ -85,11 +85,10 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
     scope, compared = Scope(**only, release_ids=None), []
     with reading_current(store_url(asked["db"])) as connection:
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
+        how = releases.Judging(wrong, asked["metric"], asked["margin"])
         known = releases.known_releases(connection)
         for pair in releases.both_named(a, b, known, only["framework"]):
-            found = releases.compared(
-                connection, pair, scope, wrong, metric=asked["metric"], margin=asked["margin"]
-            )
+            found = releases.compared(connection, pair, scope, how)
             compared.append((pair[0].name, pair[1].name, found))
             if not found.matched:
                 nothing = report.why_nothing(pair[0].name, pair[1].name, found, scope)

@@ -252,23 +252,27 @@ def earlier(
     ]
 
 
-def compared(
-    connection: Connection,
-    pair: tuple[Choice, Choice],
-    only: Scope,
-    wrong: Collection[int],
-    *,
-    metric: str | None = None,
-    margin: float = MARGIN,
-) -> Comparison:
-    """Two releases that a person has named, with the releases before them as the baseline.
+@dataclass(frozen=True)
+class Judging:
+    """How two releases are judged.
 
-    `wrong` are the results, by their number, that have errors which nobody accepts.
+    `wrong` are the results, by their number, that have errors which nobody accepts; `metric` is
+    None for the first known of those preferred.
     """
-    of_a, of_b = (marked(results_of(connection, it, only), wrong) for it in pair)
+
+    wrong: Collection[int] = ()
+    metric: str | None = None
+    margin: float = MARGIN
+
+
+def compared(
+    connection: Connection, pair: tuple[Choice, Choice], only: Scope, how: Judging
+) -> Comparison:
+    """Two releases that a person has named, with the releases before them as the baseline."""
     known = known_releases(connection)
-    before = [marked(some, wrong) for some in earlier(connection, known, pair, only)]
-    return comparison(of_a, of_b, metric, before, margin)
+    of_a, of_b = (marked(results_of(connection, it, only), how.wrong) for it in pair)
+    before = [marked(some, how.wrong) for some in earlier(connection, known, pair, only)]
+    return comparison(of_a, of_b, how.metric, before, how.margin)
 
 
 def of_rows(rows: Iterable[Mapping[str, object]]) -> tuple[Result, ...]:
