@@ -38,13 +38,14 @@ def test_the_version_whose_jobs_are_slower_is_found(
     worker = tmp_path / "worker"
     worker.write_text(WORKER)
     worker.chmod(0o755)
-    (tmp_path / "perfdb.toml").write_text(SITE.format(worker=worker))
+    (tmp_path / "site.toml").write_text(SITE.format(worker=worker))
     (tmp_path / "versions.yaml").write_text(VERSIONS)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     done = perfdb(
         "bisect", "1.0", "1.3", "--case", "smoke-single", "--versions", "versions.yaml",
         "--recipes", str(ROOT / "recipes" / "smoke" / "single.yaml"), "--repeat", "1",
-        "--max-repeat", "2", "--min-change", "30%", "--launcher", "slurm", "--json",
+        "--max-repeat", "2", "--min-change", "30%", "--launcher", "slurm", "--cluster",
+        "site.toml", "--json",
     )  # fmt: skip
     assert 0 == done.code, done.stdout + done.stderr
     found = json.loads(done.stdout)
