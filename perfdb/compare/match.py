@@ -180,16 +180,35 @@ def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair
         metric = metric_for(of_a[shared], of_b[shared], asked)
         for one, other in _pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
             yield Level.CONFIGURATION, one, other
+    work = _work_keys(a, b)
     rest_a, rest_b = (
         grouped(
             (side for side in sides if side.shown.case_key not in others),
-            lambda it: (it.shown.workload_key, it.origin),
+            lambda it: (work[id(it)], it.origin),
         )
         for sides, others in ((a, of_b), (b, of_a))
     )
-    for work in rest_a.keys() & rest_b.keys():
-        for one, other in _compatible_pairs(rest_a[work], rest_b[work]):
+    for shared in rest_a.keys() & rest_b.keys():
+        for one, other in _compatible_pairs(rest_a[shared], rest_b[shared]):
             yield Level.CONFIGURATION, one, other
+
+
+def _work_keys(a: Sequence[Side], b: Sequence[Side]) -> dict[int, str]:
+    """The key of the work of each side, by its id.
+
+    A precision that one release does not state is that of the other, where that has only one.
+    """
+    keys = {id(side): side.shown.workload_key for side in (*a, *b)}
+    groups = [grouped(sides, lambda it: _BUT_PRECISION(it.shown)) for sides in (a, b)]
+    for mine, theirs in (groups, groups[::-1]):
+        for work, sides in mine.items():
+            stated = {it.shown.precision: it.shown.workload_key for it in theirs.get(work, ())}
+            if {it.shown.precision for it in sides} == {None} and len(stated) == 1:
+                keys |= dict.fromkeys(map(id, sides), next(iter(stated.values())))
+    return keys
+
+
+_BUT_PRECISION: Final = attrgetter(*(name for name in WORKLOAD_FIELDS if name != "precision"))
 
 
 def _compatible_pairs(a: Sequence[Side], b: Sequence[Side]) -> Iterator[tuple[Side, Side]]:
@@ -210,7 +229,8 @@ def is_compatible(a: Result, b: Result) -> bool:
 
 def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
     """The best configurations of each workload, where they are not the same."""
-    of_a, of_b = (grouped(sides, attrgetter("shown.workload_key")) for sides in (a, b))
+    work = _work_keys(a, b)
+    of_a, of_b = (grouped(sides, lambda it: work[id(it)]) for sides in (a, b))
     for shared in of_a.keys() & of_b.keys():
         metric = metric_for(of_a[shared], of_b[shared], asked)
         for one, other in _pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):

@@ -1,0 +1,164 @@
+"""Levels of matching, what earlier releases show, groups, and texts for pull requests and CI."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from perfdb.compare import Level, Verdict, accepted, comparison, report, triage
+from perfdb.errors import InputError
+from perfdb.record import Note, NoteCode
+from tests.factories import case
+from tests.test_compare import at, printed
+
+RATE = "tokens_per_sec_per_gpu"
+
+
+def steady(step_time_s: float, **changed: object):
+    """A run whose steps are all alike."""
+    return at(step_time_s, **{"step_time_stdev_s": 0.0, **changed})
+
+
+class TestLevels:
+    def test_what_one_page_does_not_state_is_no_difference(self):
+        """A layout that fits to two of the other release is none of them."""
+        full, bare = case(fsdp_size=1, kernels=("TE",)), case()
+        (match,) = comparison([printed(1_000, case=full)], [printed(1_000, case=bare)]).matched
+        assert (Level.CONFIGURATION, {}) == (match.level, match.differences)
+        other = replace(printed(900, case=case(fsdp_size=2)))
+        found = comparison([printed(1_000, case=full), other], [printed(1_000, case=bare)])
+        assert [Level.WORKLOAD] != [it.level for it in found.matched if it.differences]
+        assert all(it.level is not Level.CONFIGURATION for it in found.matched)
+
+    @pytest.mark.parametrize("theirs", [["bf16"], ["bf16", "fp8"]])
+    def test_a_precision_that_is_not_stated_is_the_only_one_of_the_other_release(self, theirs):
+        unknown = [printed(1_000, case=case(precision=None))]
+        found = comparison(unknown, [printed(1_000, case=case(precision=it)) for it in theirs])
+        assert (len(theirs) == 1) is bool(found.matched)
+        back = comparison([printed(1_000, case=case(precision=it)) for it in theirs], unknown)
+        assert len(found.matched) == len(back.matched)
+
+    def test_the_best_of_each_at_other_sizes_is_apart_with_what_differs(self):
+        a = [printed(900, case=case(precision="fp8_cs", global_batch_size=64)),
+             printed(1_000, case=case(precision="fp8_cs"))]  # fmt: skip
+        b = [printed(1_100, case=case(precision="fp8_mx", num_gpus=16))]
+        found = comparison(a, b)
+        (match,) = found.best
+        assert ((), Level.BEST, Verdict.FASTER) == (
+            found.matched, match.level, match.judgement.verdict,
+        )  # fmt: skip
+        said = "best of each, other sizes: Precision fp8_cs → fp8_mx, #-GPUs 8 → 16"
+        assert said.lower() == report.how(match).lower().replace("gpus", "#-gpus").replace(
+            "#-#-", "#-"
+        )
+        assert (2, 1) == (len(found.only_a), len(found.only_b))
+        assert () == found.slower(lambda _: 0.0)
+        assert () == comparison(a, [*b, a[0]]).best
+
+
+class TestEarlier:
+    def test_a_quiet_history_sharpens_the_verdict(self):
+        """Ten releases of 4 s ± 0.1 %: 1.5 % is told, of which two single runs tell nothing."""
+        before = [[steady(4 * (1 + 0.001 * (n % 3 - 1)), release=f"0.{n}")] for n in range(10)]
+        a, b = [steady(4.0)], [steady(4.06)]
+        (alone,), (known,) = (comparison(a, b, earlier=earlier).matched for earlier in ((), before))
+        assert (Verdict.UNKNOWN, Verdict.SLOWER) == (
+            alone.judgement.verdict, known.judgement.verdict,
+        )  # fmt: skip
+        assert 11 == known.judgement.num_baseline
+        assert "baseline of 3 releases" in report.remark(known)
+
+    @pytest.mark.parametrize(
+        ("rates", "verdict"),
+        [
+            ((1_000, 640, 995), Verdict.RECOVERED),
+            ((1_000, 640, 800), Verdict.FASTER),  # a part of it
+            ((1_000, 640, 1_100), Verdict.FASTER),  # and more
+            ((1_000, 995, 1_100), Verdict.FASTER),
+        ],
+    )
+    def test_what_only_regains_what_was_lost_has_recovered(self, rates, verdict):
+        before, a, b = ([printed(rate, release=str(n))] for n, rate in enumerate(rates))
+        (match,) = comparison(a, b, earlier=[before]).matched
+        assert verdict is match.judgement.verdict
+        if verdict is Verdict.RECOVERED:
+            said = "regained what A had lost: -0.5% against 0"
+            assert said == match.judgement.reason
+
+    def test_of_many_cases_one_that_differs_by_chance_cannot_be_told(self):
+        """2.4 % of single runs: one in a hundred cases without a change is as far off."""
+        cases = [case(micro_batch_size=n + 1, model=f"m{n}") for n in range(200)]
+        a = [steady(4.0, case=it) for it in cases]
+        b = [steady(4.096 if n == 0 else 4.0, case=it) for n, it in enumerate(cases)]
+        verdicts = {it.judgement.verdict for it in comparison(a, b).matched}
+        alone = comparison(a[:1], b[:1]).matched[0].judgement
+        assert ({Verdict.UNKNOWN}, Verdict.SLOWER) == (verdicts, alone.verdict)
+        assert alone.closes
+
+
+SLOWER = comparison(
+    [printed(1_000), printed(1_000, case=case(num_gpus=16)), printed(1_000, case=case(model="m"))],
+    [printed(900, notes=(Note.of(NoteCode.FOOTNOTE, text="known issue | 7"),)),
+     printed(700, case=case(num_gpus=16)), printed(1_200, case=case(model="m"))],
+)  # fmt: skip
+
+
+class TestTexts:
+    def test_groups_begin_with_the_largest_change(self):
+        found = triage.groups(SLOWER.matched)
+        assert {"slower": [0.7, 0.9], "faster": [1.2]} == {
+            name: [round(it.judgement.ratio or 0, 3) for it in some] for name, some in found.items()
+        }
+
+    def test_markdown_has_a_table_for_each_group(self):
+        text = triage.markdown("1 → 2", SLOWER)
+        assert text.startswith("### 1 → 2\n\n3 matched: 1 faster, 2 slower. 0 only")
+        assert "**Slower** (2)" in text
+        assert "B: known issue \\| 7" in text
+        assert "**Slower**" not in triage.markdown("1 → 2", SLOWER, ["faster"])
+
+    def test_junit_fails_on_what_closes_a_gate(self):
+        closing = {id(it) for it in SLOWER.slower(lambda _: 0.2)}
+        suite = ElementTree.fromstring(triage.junit("1 → 2", SLOWER, closing))
+        assert ("3", "1", "0") == (suite.get("tests"), suite.get("failures"), suite.get("skipped"))
+        assert ["slower Tokens/s/GPU × 0.700; published"] == [
+            it.get("message") for it in suite.iter("failure")
+        ]
+
+    def test_github_has_an_error_for_what_closes_a_gate(self):
+        closing = {id(it) for it in SLOWER.slower(lambda _: 0.2)}
+        lines = triage.github("1 → 2", SLOWER, closing).splitlines()
+        assert ["::error", "::notice", "::notice", "::warning"] == sorted(
+            line.split()[0] for line in lines
+        )
+        assert all("\n" not in line and "title=perfdb::" in line for line in lines)
+
+
+class TestAccepted:
+    def entries(self, folder: Path, text: str):
+        path = folder / "accepted.yaml"
+        path.write_text(text)
+        return accepted.read(path)
+
+    def test_what_is_accepted_closes_no_gate_until_it_expires(self, tmp_path):
+        known = self.entries(
+            tmp_path,
+            f"- {{case: {case().key[:8]}, reason: new sampler, by: A. Person, "
+            "expires: 2026-12-31}\n",
+        )
+        slower = SLOWER.slower(lambda _: 0.0)
+        for today, count, said in (
+            (date(2026, 12, 31), 1, "accepted until 2026-12-31"),
+            (date(2027, 1, 1), 2, "expired on 2026-12-31"),
+        ):
+            remaining, notes = accepted.left(slower, known, today)
+            assert (count, 1) == (len(remaining), len(notes))
+            assert notes[0].startswith(said)
+
+    def test_a_file_that_is_wrong_is_refused_with_its_line(self, tmp_path):
+        with pytest.raises(InputError, match=r"accepted.yaml"):
+            self.entries(tmp_path, "- {model: m, reason: none, by: A. Person}\n")
+        assert () == self.entries(tmp_path, "# nothing\n")
+        assert () == accepted.read(tmp_path / "none.yaml")
