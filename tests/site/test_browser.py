@@ -69,7 +69,7 @@ def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address:
     assert not drawer.locator("pre").first.is_visible()
     drawer.locator("summary").focus()
     page.keyboard.press("Enter")
-    assert drawer.locator("pre").first.inner_text().startswith("perfdb reproduce dgx-h100-")
+    assert drawer.locator("pre").first.inner_text().startswith("perfdb reproduce dgx-b200-")
     assert drawer.locator("button.copybtn").count() == drawer.locator("pre").count()
 
 
