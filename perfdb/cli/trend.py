@@ -237,7 +237,8 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
 def _verdict(judged: Judgement, metric: str) -> str:
     """Its word; of what cannot be told also how much may be hidden."""
     is_open = judged.is_told and judged.verdict in (Verdict.UNKNOWN, Verdict.RECOVERED)
-    return "\n".join(filter(None, (report.verdict(judged, metric), is_open and judged.reason)))
+    reason = judged.reason if is_open else None
+    return "\n".join(filter(None, (report.verdict(judged, metric), reason)))
 
 
 def _runs(series: Series, point: Point) -> str:
