@@ -134,7 +134,6 @@ class TestMatching:
     [
         ([case(global_batch_size=256)], "B has it at GBS 256", {"global_batch_size": [256]}),
         ([case(precision="fp8_mx")], "B has it at MXFP8", {"precision": ["fp8_mx"]}),
-        ([case(precision=None)], "B has it at an unknown precision", {"precision": [None]}),
         ([case(sequence_length=4096)], "B has it at sequence 4,096", {"sequence_length": [4096]}),
         (
             [case(num_gpus=1600), case(global_batch_size=256), case(global_batch_size=512)],

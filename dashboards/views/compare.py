@@ -107,10 +107,11 @@ def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: s
             st.metric(label, counts[verdict], border=True, width=140)
     figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in matches))
     st.caption(
-        f"A is {plain(name_a)}, B is {plain(name_b)}, in {figures}. B/A is their ratio, 95 % its "
-        "interval where the spread of the runs gives one. Verdicts speak of B; “same” means that "
-        "no difference can be told, “unknown” that the figures are too noisy or no measure of each "
-        "other, “not judged” that the audit has open errors of a side."
+        f"A is {plain(name_a)}, B is {plain(name_b)}, in {figures}. B/A is their ratio, 99 % its "
+        "interval where the runs give one. Verdicts speak of B; “same” means that the difference "
+        "is within 1 % for sure, “can't tell” that neither that nor a change is sure, “recovered” "
+        "that B only regains what A had lost, “not comparable” that the figures are no measure of "
+        "each other, “not judged” that the audit has open errors of a side."
     )
     if len(matches) > TABLED:
         st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)
@@ -187,7 +188,7 @@ def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
         **_subject(result),
         "B/A": match.judgement.ratio,
         "B is": charts.verdict_mark(match.judgement.verdict, metric),
-        "95 %": report.interval(match.judgement).replace(" ", NO_BREAK),
+        "99 %": report.interval(match.judgement).replace(" ", NO_BREAK),
         "A": report.figure(result, metric),
         "B": report.figure(match.b.shown, metric),
         "Figure": METRICS[metric].title,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Choice, Level, Verdict, marked, releases, report
+from perfdb.compare import Choice, Judgement, Level, Verdict, marked, releases, report
 from perfdb.compare import trend as trending
 from perfdb.compare.report import series as series_document
 from perfdb.compare.sides import figures_of
@@ -93,8 +93,8 @@ def trend(
     failed, unknown = (sum(map(bool, some)) for some in
                        ([one.failed for one in found], [one.unknown for one in found]))  # fmt: skip
     options.warn_of_ungated(failed, unknown, gate)
-    # With one release there is nothing to judge yet, and with an open error nothing to judge by.
-    is_followed = any(len(one.points) > 1 for one in found)
+    # Where there is one release alone, there is nothing to judge yet.
+    is_followed = any(point.judgement for one in found for point in one.points)
     told = not is_followed or any(one.is_judged for one in found)
     unjudged = options.nothing_judged(told, gate)
     return 1 if unjudged or any(closed) else 0
@@ -135,12 +135,7 @@ def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: boo
         _print_table(title, ("Work", "Last in", "Figure", "Runs"), rows)
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
     _print_table("Failed", ("Work", "Releases", "Why"), failed)
-    # Where there is an interval, the line of the release has it.
-    unknown = [
-        _because(one, point, _why_unknown(point))
-        for one in found
-        for point in (one.untold if only_news else one.unknown)
-    ]
+    unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.untold]
     _print_table("Cannot be told", ("Work", "Releases", "Why"), unknown)
     click.echo(_summary(found, only_news=only_news))
     shown = {it.case_key for one in found for point in one.points for it in point.side.results}
@@ -234,9 +229,16 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         report.figure(side.shown, series.metric),
         _change(judged.ratio if judged else None),
         report.interval(judged) if judged else UNKNOWN,
-        report.verdict(judged, series.metric) if judged else "",
+        _verdict(judged, series.metric) if judged else "",
         _runs(series, point),
     )
+
+
+def _verdict(judged: Judgement, metric: str) -> str:
+    """Its word; of what cannot be told also how much may be hidden."""
+    is_open = judged.is_told and judged.verdict in (Verdict.UNKNOWN, Verdict.RECOVERED)
+    reason = judged.reason if is_open else None
+    return "\n".join(filter(None, (report.verdict(judged, metric), reason)))
 
 
 def _runs(series: Series, point: Point) -> str:

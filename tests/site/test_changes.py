@@ -110,7 +110,7 @@ def test_runs_have_an_interval(sqlite: URL, tmp_path: Path) -> None:
                                      release=release(version), step_times=times))  # fmt: skip
     [line] = table(soup(pages_of(sqlite)["changes/megatron-core"]))
     assert line["B is"] == "faster"
-    assert line["95 % interval of B/A"] != "–"
+    assert line["99 % interval of B/A"] != "–"
 
 
 def test_tflops_that_change_otherwise_than_tokens_are_named(sqlite: URL) -> None:

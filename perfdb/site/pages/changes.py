@@ -12,7 +12,7 @@ from markupsafe import Markup
 from perfdb import catalog, units
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Match, Side, Verdict, comparison, marked, metric_for, report
-from perfdb.compare.releases import of_rows
+from perfdb.compare.releases import HISTORY, of_rows
 from perfdb.compare.sides import usable
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
@@ -138,11 +138,13 @@ def _of_framework(
             ends = (release_title(framework, name), release_title(framework, after))
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append((name, reason))
+        older = earlier[earlier.index(before) + 1 :]
+        history = [read(name) for name in older if not is_rolling(name)][:HISTORY]
         found = ReleasePair(
             framework=framework,
             before=before,
             after=after,
-            comparison=comparison(read(before), read(after)),
+            comparison=comparison(read(before), read(after), earlier=history),
             skipped=tuple(skipped),
             is_newest=is_newest,
         )
@@ -316,7 +318,7 @@ def _matched(pair: ReleasePair, rows: Rows) -> Markup:
     texts = [(work, text) for work, (text, _) in zip(works, found, strict=True)]
     verdict = [
         HtmlHead("Change", numeric=True, falling=True),
-        HtmlHead("95\u00a0%\u00a0interval\u00a0of\u00a0B/A", numeric=True),
+        HtmlHead("99\u00a0%\u00a0interval\u00a0of\u00a0B/A", numeric=True),
         HtmlHead("B\u00a0is", falling=True),
     ]
     matches = [_match_row(match, rows) for match in sorted(pair.comparison.matched, key=_order)]
