@@ -271,7 +271,10 @@ def compared(
     """Two releases that a person has named, with the releases before them as the baseline."""
     known = known_releases(connection)
     of_a, of_b = (marked(results_of(connection, it, only), how.wrong) for it in pair)
-    before = [marked(some, how.wrong) for some in earlier(connection, known, pair, only)]
+    before = [
+        tuple(one for one in some if one.result_id not in how.wrong)
+        for some in earlier(connection, known, pair, only)
+    ]
     return comparison(of_a, of_b, how.metric, before, how.margin)
 
 
