@@ -348,3 +348,29 @@ def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
     assert (1, True, True) == (
         followed.code, "first worse: 2" in followed.stdout, said in followed.stdout,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", ["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"])
+def test_a_run_that_regains_what_was_lost_has_recovered(
+    ran: Ran, sqlite: URL, perfdb: Shell, metric: str
+) -> None:
+    for version, seconds in (("1", 12.0), ("2", 18.0), ("3", 12.05)):
+        ran(version, seconds)
+    code, out, _ = perfdb(
+        "compare", "2", "3", "--db", address(sqlite), "--metric", metric, "--json"
+    )
+    (match,) = json.loads(out)["matched"]
+    assert (0, "recovered") == (code, match["verdict"])
+
+
+def test_a_published_row_that_regains_what_was_lost_has_recovered(
+    sqlite: URL, perfdb: Shell
+) -> None:
+    rows = (
+        published(line=line, release=release(f"{line}"), figures=Figures(tokens_per_sec_per_gpu=it))
+        for line, it in enumerate((1_000, 640, 995), start=1)
+    )
+    stored(sqlite, *rows)
+    code, out, _ = perfdb("compare", "2", "3", "--db", address(sqlite), "--json")
+    (match,) = json.loads(out)["matched"]
+    assert (0, "recovered") == (code, match["verdict"])

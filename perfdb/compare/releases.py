@@ -231,9 +231,9 @@ def earlier(
     pair: tuple[Choice, Choice],
     only: Scope = EVERY,
 ) -> list[tuple[Result, ...]]:
-    """The figures of the numbered releases before A, B aside, the newest first.
+    """The results of the numbered releases before A, B aside, the newest first.
 
-    Of a result there is what is compared. `known` are in the order of `choices`.
+    `known` are in the order of `choices`.
     """
     a, b = pair
     numbered = [one for one in known if one.framework == a.framework and is_numbered(one.version)]
@@ -243,7 +243,7 @@ def earlier(
     ids = tuple(number for one in wanted for number in one.release_ids)
     if not ids:
         return []
-    asked = queries.compared().where(queries.WHOLE)
+    asked = queries.current().where(queries.WHOLE)
     found = queries.read(connection, within(connection, asked, replace(only, release_ids=ids)))
     by_release = grouped(found, lambda one: one.release_id)
     return [

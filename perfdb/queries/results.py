@@ -108,24 +108,6 @@ def every() -> Rows:
     )
 
 
-_COMPARED: Final = (
-    "framework", "num_gpus", "sequence_length", "origin", "outcome", "withheld", "window",
-    "flops_convention", "num_steps", "num_means", "step_time_s", "tokens_per_sec_per_gpu",
-    "tokens_per_sec", "model_tflops_per_sec_per_gpu", "mfu", "peak_memory_bytes",
-)  # fmt: skip
-
-
-def compared() -> Rows:
-    """What `current` has of each result, as far as later releases are held against it."""
-    columns = [(results if name in results.c else cases).c[name] for name in _COMPARED]
-    keys = (
-        cases.c.key.label("case_key"), cases.c.workload_key, releases.c.id.label("release_id"),
-        results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL, results.c.notes,
-    )  # fmt: skip
-    statement = _with_runs(*columns, *keys).where(~results.c.superseded, _BENCHMARK)
-    return statement.order_by(results.c.id)
-
-
 def representative() -> Rows:
     """One result for each case, release and origin: the one that tables print.
 
