@@ -63,11 +63,6 @@ class Comparison:
     """What has no match of the same work, at `Level.BEST`. No gate closes on it."""
 
     @property
-    def missing(self) -> bool:
-        """Whether B did not run something that A has, or failed at it more often."""
-        return bool(self.failed or self.only_a)
-
-    @property
     def failed(self) -> tuple[Match, ...]:
         """The matches at which B failed, wholly or at more of its runs than A."""
         return tuple(match for match in self.matched if match.failed)
