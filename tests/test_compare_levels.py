@@ -55,6 +55,13 @@ class TestLevels:
         assert () == found.slower(lambda _: 0.0)
         assert () == comparison(a, [*b, a[0]]).best
 
+    def test_a_step_time_or_a_memory_says_nothing_at_other_sizes(self):
+        a, b = [steady(4.0)], [steady(4.0, case=case(num_gpus=16))]
+        assert [1, 0, 0] == [
+            len(comparison(a, b, metric).best)
+            for metric in (None, "step_time_s", "peak_memory_bytes")
+        ]
+
 
 class TestEarlier:
     def test_a_quiet_history_sharpens_the_verdict(self):
@@ -94,6 +101,23 @@ class TestEarlier:
         alone = comparison(a[:1], b[:1]).matched[0].judgement
         assert ({Verdict.UNKNOWN}, Verdict.SLOWER) == (verdicts, alone.verdict)
         assert alone.closes
+        sizes = [case(model=f"x{n}") for n in range(200)]
+        found = comparison(
+            [*a, *(steady(4.0, case=it) for it in sizes)],
+            [*b, *(steady(1.0, case=case(model=it.model, num_gpus=16)) for it in sizes)],
+        )
+        assert ({Verdict.FASTER}, 200) == (
+            {it.judgement.verdict for it in found.best}, len(found.best),
+        )  # fmt: skip
+        assert {Verdict.UNKNOWN} == {it.judgement.verdict for it in found.matched}
+
+    def test_of_many_cases_one_that_recovered_by_chance_cannot_be_told(self):
+        cases = [case(model=f"m{n}") for n in range(200)]
+        a = [steady(4.096 if n == 0 else 4.0, case=it) for n, it in enumerate(cases)]
+        b = [steady(4.0, case=it) for it in cases]
+        alone, all_ = (comparison(some, b, earlier=[b[:1]]) for some in (a[:1], a))
+        assert Verdict.RECOVERED is alone.matched[0].judgement.verdict
+        assert {Verdict.UNKNOWN} == {it.judgement.verdict for it in all_.matched}
 
 
 SLOWER = comparison(
