@@ -92,6 +92,19 @@ class TestEarlier:
             said = "regained what A had lost: -0.5% against 0"
             assert said == match.judgement.reason
 
+    @pytest.mark.parametrize(
+        ("wrong", "verdict"), [(True, Verdict.SLOWER), (False, Verdict.UNKNOWN)]
+    )
+    def test_what_has_open_errors_shows_no_noise(self, wrong, verdict):
+        """Five per cent, beside 30 cases whose repeats are ten per cent apart."""
+        wide = [
+            steady(seconds, case=case(model=f"m{n}"), has_open_errors=wrong)
+            for n in range(30)
+            for seconds in (3.8, 4.2)
+        ]
+        found = comparison([steady(4.0), *wide], [steady(4.2)])
+        assert [verdict] == [it.judgement.verdict for it in found.matched]
+
     def test_of_many_cases_one_that_differs_by_chance_cannot_be_told(self):
         """2.4 % of single runs: one in a hundred cases without a change is as far off."""
         cases = [case(micro_batch_size=n + 1, model=f"m{n}") for n in range(200)]
