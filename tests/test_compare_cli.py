@@ -2,11 +2,17 @@
 
 import json
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
+from perfdb.compare import Side
+from perfdb.compare.verdict import judge
+from perfdb.db.session import reading_current
+from perfdb.metrics import METRICS
+from perfdb.queries import results as queries
 from perfdb.record import Figures, Release
 from perfdb.rundir import RunDir
 from tests import factories
@@ -374,3 +380,23 @@ def test_a_published_row_that_regains_what_was_lost_has_recovered(
     code, out, _ = perfdb("compare", "2", "3", "--db", address(sqlite), "--json")
     (match,) = json.loads(out)["matched"]
     assert (0, "recovered") == (code, match["verdict"])
+
+
+def test_verdicts_read_nothing_of_earlier_releases_that_is_not_there(ran: Ran, sqlite: URL) -> None:
+    """By every figure, of runs and of rows of pages, against what is read as a whole."""
+    for version, rate in (("1", 1_000), ("2", 640)):
+        ran(version, step_times=TEN_STEPS if version == "1" else FASTER)
+        figures = Figures(tokens_per_sec_per_gpu=rate, model_tflops_per_sec_per_gpu=50)
+        row = published(release=release(version), figures=figures)
+        stored(sqlite, row, page=f"{version}.md")
+    with reading_current(sqlite) as connection:
+        whole, part = (
+            sorted(queries.read(connection, question), key=lambda it: it.result_id)
+            for question in (queries.current(), queries.compared())
+        )
+    assert 4 == len(whole) == len(part)
+    sides, parts = ([Side((it,)) for it in some] for some in (whole, part))
+    for metric in METRICS:
+        for one, other in permutations(range(4), 2):
+            found = judge(parts[one], parts[other], metric)
+            assert judge(sides[one], sides[other], metric) == found

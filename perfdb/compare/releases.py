@@ -233,7 +233,8 @@ def earlier(
 ) -> list[tuple[Result, ...]]:
     """The results of the numbered releases before A, B aside, the newest first.
 
-    `known` are in the order of `choices`.
+    Of a result there is what verdicts read (`queries.compared`). `known` are in the order of
+    `choices`.
     """
     a, b = pair
     numbered = [one for one in known if one.framework == a.framework and is_numbered(one.version)]
@@ -243,7 +244,7 @@ def earlier(
     ids = tuple(number for one in wanted for number in one.release_ids)
     if not ids:
         return []
-    asked = queries.current().where(queries.WHOLE)
+    asked = queries.compared().where(queries.WHOLE)
     found = queries.read(connection, within(connection, asked, replace(only, release_ids=ids)))
     by_release = grouped(found, lambda one: one.release_id)
     return [
