@@ -11,7 +11,7 @@ from perfdb.record import Figures
 from perfdb.site import data
 from perfdb.site.build import with_comparisons
 from perfdb.site.page import SitePage
-from perfdb.site.pages import changes
+from perfdb.site.pages import changes, home
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 from tests.site.samples import result, site_data, soup, table, words
 
@@ -80,6 +80,27 @@ def test_what_has_recovered_is_drawn_as_a_gain(sqlite: URL) -> None:
     key = shown.select_one(".perf-key")
     assert key is not None
     assert words(key) == "faster"
+
+
+def test_the_landing_page_calls_nothing_unchanged_that_cannot_be_told(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Single runs of 12 s and 12.2 s are 1.7 % apart, of which two tell nothing below 2.3 %."""
+    for version, seconds in (("0.15.0", 12.0), ("0.16.0", 12.2)):
+        run = write_run(tmp_path, run_id=version, release=release(version),
+                        step_times=[seconds] * 10)  # fmt: skip
+        stored(sqlite, run)
+    assert "1 compared: 1 can't tell" in changed(sqlite)
+    for number, (version, rate) in enumerate((("25.02", 1000), ("25.04", 640), ("25.07", 995))):
+        figures = Figures(tokens_per_sec_per_gpu=rate)
+        store_row(sqlite, number, version, {}, figures=figures, raw={})
+    assert "△ 1 recovered" in changed(sqlite)
+
+
+def changed(store: URL) -> str:
+    """What the landing page says of changes."""
+    shown = soup(str(home.overview(with_comparisons(data.stored(store)))))
+    return words(shown.select_one(".perf-strip"))
 
 
 def test_a_release_that_shares_no_work_is_left_out_with_the_reason(sqlite: URL) -> None:
