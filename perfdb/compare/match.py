@@ -8,11 +8,10 @@ from operator import attrgetter, ne
 from typing import Final
 
 from perfdb import catalog
-from perfdb.audit.equations import whole_samples
 from perfdb.catalog import titles
 from perfdb.compare.context import Earlier, back_from, terms_of
 from perfdb.compare.noise import MARGIN
-from perfdb.compare.sides import Side, layout_order, sides_of, work_order
+from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
 from perfdb.compare.verdict import Judgement, Terms, Verdict, controlled, judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
@@ -154,17 +153,8 @@ def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Mat
 
 
 def _sides(results: Iterable[Result]) -> list[Side]:
-    """The results by case and origin; those of a page that rounds samples/s know it."""
-    sides = sides_of(results)
-    shown = [side.shown for side in sides if side.origin == Origin.PUBLISHED]
-    pages = grouped(shown, lambda it: (it.release_id, it.source))
-    rounded = {key for key, rows in pages.items() if whole_samples(rows)}
-    if not rounded:
-        return sides
-    return [
-        replace(side, has_whole_samples=(side.shown.release_id, side.shown.source) in rounded)
-        for side in sides
-    ]
+    known = list(results)
+    return sides_of(known, rounding_pages(known))
 
 
 def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
