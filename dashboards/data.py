@@ -11,8 +11,8 @@ from sqlalchemy import URL, Select, make_url
 from dashboards.findings import Findings, by_result
 from perfdb import aggregation, selection
 from perfdb.audit.review import accepted, explained
+from perfdb.compare import Comparison, run_diff
 from perfdb.compare import releases as named_releases
-from perfdb.compare import run_diff
 from perfdb.compare.releases import Choice
 from perfdb.compare.run_diff import RunFacts
 from perfdb.db import tables
@@ -20,7 +20,8 @@ from perfdb.db.session import HEAD, current, is_missing, option, reading, readin
 from perfdb.errors import InputError, StoreError
 from perfdb.queries import catalog, results
 from perfdb.queries import runs as run_queries
-from perfdb.record import Finding, Release, Result
+from perfdb.queries.scope import EVERY
+from perfdb.record import Finding, Release
 from perfdb.verify.figures import with_steps
 
 MOST_RUNS = 1_000
@@ -62,10 +63,16 @@ def releases(store: Store) -> tuple[Choice, ...]:
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner="Reading the results …")
-def results_of(store: Store, choice: Choice) -> tuple[Result, ...]:
-    """Every result of a release. Frozen, so that people share them without copies."""
+def compared(
+    store: Store, pair: tuple[Choice, Choice], wrong: frozenset[int], metric: str | None
+) -> Comparison:
+    """Two releases, as `perfdb compare` has them. Frozen, so that people share it without copies.
+
+    `wrong` are the results, by their number, that have open errors.
+    """
     with reading(make_url(store.address)) as connection:
-        return named_releases.results_of(connection, choice)
+        how = named_releases.Judging(wrong, metric)
+        return named_releases.compared(connection, pair, EVERY, how)
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")

@@ -13,6 +13,8 @@ CONVENTION_BOUND = ("model_tflops_per_sec_per_gpu", "mfu")
 """Figures that count FLOPs: two conventions make them two different quantities."""
 EMITTED = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
 """The metrics that programs may print themselves, kept next to the computed ones."""
+OF_ANY_SIZE = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu")
+"""Figures per GPU, which say something across numbers of GPUs and batch sizes."""
 PREFERRED = ("tokens_per_sec_per_gpu", "step_time_s", "model_tflops_per_sec_per_gpu")
 """The first that both sides have is judged by: FLOPs come last, as releases count them otherwise.
 """

@@ -232,7 +232,7 @@ def _overdue(process: Process, reason: str) -> tuple[int, Diagnosis]:
 def settle(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis) -> RunRecord:
     """Write and return the record of a run that has ended, once its logs hold no secret."""
     secrets_here = secret_values(os.environ)
-    _redact_logs(run, secrets_here)
+    redact_logs(run, secrets_here)
     error = diagnosis.error and visible(without_values(diagnosis.error, secrets_here))
     ended = record.ended(diagnosis.outcome, datetime.now(UTC), exit_code, error)
     ended = _with_worker_versions(ended, run)
@@ -240,7 +240,7 @@ def settle(record: RunRecord, run: RunDir, exit_code: int, diagnosis: Diagnosis)
     return ended
 
 
-def _redact_logs(run: RunDir, values: Sequence[str]) -> None:
+def redact_logs(run: RunDir, values: Sequence[str]) -> None:
     """Take the secrets, also those of the shell's variables, out of the logs that a run left."""
     for log in run.logs():
         with suppress(OSError), log.open(encoding="latin-1", newline="") as file:  # any bytes

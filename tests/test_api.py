@@ -70,6 +70,7 @@ WRITING = (
     "SELECT pg_read_file('/etc/passwd')) AS a; COMMIT; SELECT * FROM (SELECT 1",
     "SELECT load_extension('x')",
     "SELECT no_such_column FROM results",
+    "SELECT '\ud800'",
     "",
 )
 

@@ -2,11 +2,17 @@
 
 import json
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
 
+from perfdb.compare import Side
+from perfdb.compare.verdict import judge
+from perfdb.db.session import reading_current
+from perfdb.metrics import METRICS
+from perfdb.queries import results as queries
 from perfdb.record import Figures, Release
 from perfdb.rundir import RunDir
 from tests import factories
@@ -348,3 +354,49 @@ def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
     assert (1, True, True) == (
         followed.code, "first worse: 2" in followed.stdout, said in followed.stdout,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", ["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"])
+def test_a_run_that_regains_what_was_lost_has_recovered(
+    ran: Ran, sqlite: URL, perfdb: Shell, metric: str
+) -> None:
+    for version, seconds in (("1", 12.0), ("2", 18.0), ("3", 12.05)):
+        ran(version, seconds)
+    code, out, _ = perfdb(
+        "compare", "2", "3", "--db", address(sqlite), "--metric", metric, "--json"
+    )
+    (match,) = json.loads(out)["matched"]
+    assert (0, "recovered") == (code, match["verdict"])
+
+
+def test_a_published_row_that_regains_what_was_lost_has_recovered(
+    sqlite: URL, perfdb: Shell
+) -> None:
+    rows = (
+        published(line=line, release=release(f"{line}"), figures=Figures(tokens_per_sec_per_gpu=it))
+        for line, it in enumerate((1_000, 640, 995), start=1)
+    )
+    stored(sqlite, *rows)
+    code, out, _ = perfdb("compare", "2", "3", "--db", address(sqlite), "--json")
+    (match,) = json.loads(out)["matched"]
+    assert (0, "recovered") == (code, match["verdict"])
+
+
+def test_verdicts_read_nothing_of_earlier_releases_that_is_not_there(ran: Ran, sqlite: URL) -> None:
+    """By every figure, of runs and of rows of pages, against what is read as a whole."""
+    for version, rate in (("1", 1_000), ("2", 640)):
+        ran(version, step_times=TEN_STEPS if version == "1" else FASTER)
+        figures = Figures(tokens_per_sec_per_gpu=rate, model_tflops_per_sec_per_gpu=50)
+        row = published(release=release(version), figures=figures)
+        stored(sqlite, row, page=f"{version}.md")
+    with reading_current(sqlite) as connection:
+        whole, part = (
+            sorted(queries.read(connection, question), key=lambda it: it.result_id)
+            for question in (queries.current(), queries.compared())
+        )
+    assert 4 == len(whole) == len(part)
+    sides, parts = ([Side((it,)) for it in some] for some in (whole, part))
+    for metric in METRICS:
+        for one, other in permutations(range(4), 2):
+            found = judge(parts[one], parts[other], metric)
+            assert judge(sides[one], sides[other], metric) == found

@@ -55,6 +55,13 @@ class TestLevels:
         assert () == found.slower(lambda _: 0.0)
         assert () == comparison(a, [*b, a[0]]).best
 
+    def test_a_step_time_or_a_memory_says_nothing_at_other_sizes(self):
+        a, b = [steady(4.0)], [steady(4.0, case=case(num_gpus=16))]
+        assert [1, 0, 0] == [
+            len(comparison(a, b, metric).best)
+            for metric in (None, "step_time_s", "peak_memory_bytes")
+        ]
+
 
 class TestEarlier:
     def test_a_quiet_history_sharpens_the_verdict(self):
@@ -85,6 +92,19 @@ class TestEarlier:
             said = "regained what A had lost: -0.5% against 0"
             assert said == match.judgement.reason
 
+    @pytest.mark.parametrize(
+        ("wrong", "verdict"), [(True, Verdict.SLOWER), (False, Verdict.UNKNOWN)]
+    )
+    def test_what_has_open_errors_shows_no_noise(self, wrong, verdict):
+        """Five per cent, beside 30 cases whose repeats are ten per cent apart."""
+        wide = [
+            steady(seconds, case=case(model=f"m{n}"), has_open_errors=wrong)
+            for n in range(30)
+            for seconds in (3.8, 4.2)
+        ]
+        found = comparison([steady(4.0), *wide], [steady(4.2)])
+        assert [verdict] == [it.judgement.verdict for it in found.matched]
+
     def test_of_many_cases_one_that_differs_by_chance_cannot_be_told(self):
         """2.4 % of single runs: one in a hundred cases without a change is as far off."""
         cases = [case(micro_batch_size=n + 1, model=f"m{n}") for n in range(200)]
@@ -94,6 +114,23 @@ class TestEarlier:
         alone = comparison(a[:1], b[:1]).matched[0].judgement
         assert ({Verdict.UNKNOWN}, Verdict.SLOWER) == (verdicts, alone.verdict)
         assert alone.closes
+        sizes = [case(model=f"x{n}") for n in range(200)]
+        found = comparison(
+            [*a, *(steady(4.0, case=it) for it in sizes)],
+            [*b, *(steady(1.0, case=case(model=it.model, num_gpus=16)) for it in sizes)],
+        )
+        assert ({Verdict.FASTER}, 200) == (
+            {it.judgement.verdict for it in found.best}, len(found.best),
+        )  # fmt: skip
+        assert {Verdict.UNKNOWN} == {it.judgement.verdict for it in found.matched}
+
+    def test_of_many_cases_one_that_recovered_by_chance_cannot_be_told(self):
+        cases = [case(model=f"m{n}") for n in range(200)]
+        a = [steady(4.096 if n == 0 else 4.0, case=it) for n, it in enumerate(cases)]
+        b = [steady(4.0, case=it) for it in cases]
+        alone, all_ = (comparison(some, b, earlier=[b[:1]]) for some in (a[:1], a))
+        assert Verdict.RECOVERED is alone.matched[0].judgement.verdict
+        assert {Verdict.UNKNOWN} == {it.judgement.verdict for it in all_.matched}
 
 
 SLOWER = comparison(
@@ -119,11 +156,28 @@ class TestTexts:
 
     def test_junit_fails_on_what_closes_a_gate(self):
         closing = {id(it) for it in SLOWER.slower(lambda _: 0.2)}
-        suite = ElementTree.fromstring(triage.junit("1 → 2", SLOWER, closing))
+        root = ElementTree.fromstring(triage.junit([("1 → 2", SLOWER)], closing))
+        (suite,) = root
         assert ("3", "1", "0") == (suite.get("tests"), suite.get("failures"), suite.get("skipped"))
         assert ["slower Tokens/s/GPU × 0.700; published"] == [
             it.get("message") for it in suite.iter("failure")
         ]
+
+    def test_junit_is_one_document_of_all_frameworks_with_what_is_missing(self):
+        lost = comparison([printed(1_000)], [])
+        closing = {id(lost.only_a[0])}
+        text = triage.junit([("a 1 → a 2", SLOWER), ("b 1 → b 2", lost)], closing)
+        suites = ElementTree.fromstring(text).findall("testsuite")
+        assert [("a 1 → a 2", "0"), ("b 1 → b 2", "1")] == [
+            (it.get("name"), it.get("failures")) for it in suites
+        ]
+        skipped = triage.junit([("b 1 → b 2", lost)], ())
+        assert ["missing in B"] == [
+            it.get("message") for it in ElementTree.fromstring(skipped).iter("skipped")
+        ]
+        errors = triage.github("b 1 → b 2", lost, closing).splitlines()
+        assert errors[0].startswith("::error")
+        assert errors[0].endswith(": missing in B")
 
     def test_github_has_an_error_for_what_closes_a_gate(self):
         closing = {id(it) for it in SLOWER.slower(lambda _: 0.2)}

@@ -53,7 +53,7 @@ class TestOutcomes:
         found = comparison([at(4.0)], [failed])
         (match,) = found.matched
         verdict = report.verdict(match.judgement, match.metric)
-        assert (f"failed: {said}", True) == (verdict, found.missing)
+        assert (f"failed: {said}", True) == (verdict, bool(found.failed))
         assert "A: measured; B: measured, why" == report.remark(match)
         wrong = only_match(at(4.0, has_open_errors=True), failed)
         assert Verdict.FAILED == wrong.judgement.verdict
@@ -65,7 +65,7 @@ class TestOutcomes:
         """Be it better in B or as bad: nothing that had a figure has lost it."""
         found = comparison([at(4.0, outcome=Outcome.FAILED, withheld="why")], [at(4.0, **b)])
         verdicts = [match.judgement.verdict for match in found.matched]
-        assert ([Verdict.NOT_COMPARABLE], False) == (verdicts, found.missing)
+        assert ([Verdict.NOT_COMPARABLE], False) == (verdicts, bool(found.failed))
 
     def test_a_figure_that_cannot_be_a_rate_counts_as_unknown(self):
         for impossible in (0.0, -1.0, float("nan"), float("inf")):

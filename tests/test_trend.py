@@ -437,3 +437,25 @@ class TestCommand:
         ):
             code, out, err = trend("llama3-8b", *words)
             assert (2, "", True) == (code, out, message in err)
+
+
+def test_a_change_within_the_rounding_of_samples_per_second_is_no_regression(
+    sqlite: URL, perfdb: Shell
+) -> None:
+    """At 8,192 tokens on 64 GPUs a sample per second is 128 tokens/s/GPU: 12.5 may be 12 or 13."""
+    for version, last in (("1", 13), ("2", 12)):
+        rows = []
+        for line, batch in enumerate((32, 64, 128, 256, 512, 1024), start=1):
+            rate = 128 * (last if batch == 1024 else 13)
+            rows.append(factories.published(
+                line=line, release=factories.release(version),
+                case=factories.case(num_gpus=64, global_batch_size=batch),
+                figures=Figures(tokens_per_sec_per_gpu=rate),
+                printed={"tokens_per_sec_per_gpu": f"{rate:,}"},
+            ))  # fmt: skip
+        factories.stored(sqlite, *rows, page=f"{version}.md")
+    url = sqlite.render_as_string(hide_password=False)
+    done = perfdb("trend", "--json", "--fail-on", "regression", "--db", url)
+    series = json.loads(done.stdout)["series"]
+    verdicts = {it["global_batch_size"]: it["points"][1]["verdict"] for it in series}
+    assert (0, "same", TOLD) == (done.code, verdicts[512], verdicts[1024])

@@ -67,9 +67,8 @@ def show() -> None:
 def _compared(store: data.Store, pair: Pair, metric: str | None) -> None:
     name_a, name_b = (titles.release(choice.name) for choice in pair)
     audited = data.findings_of(store)
-    wrong = {result_id for result_id, those in audited.items() if is_wrong(those)}
-    of_a, of_b = (compare.marked(data.results_of(store, choice), wrong) for choice in pair)
-    found = compare.comparison(of_a, of_b, metric)
+    wrong = frozenset(result_id for result_id, those in audited.items() if is_wrong(those))
+    found = data.compared(store, pair, wrong, metric)
     if found.matched:
         _matches(found.matched, audited, name_a, name_b)
         _charted(found.matched)

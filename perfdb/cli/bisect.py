@@ -83,7 +83,7 @@ def bisect(*, as_json: bool, **asked: object) -> int:
     if as_json:
         options.print_json(document)
     else:
-        columns = ("Version", "Runs", "B/A", "95 % interval", "It is")
+        columns = ("Version", "Runs", "B/A", "99 % interval", "It is")
         options.print_table(f"{walk.case}, A: {walk.versions[0].name}", columns, walk.rows)
         click.echo(document["answer"])
     return 0 if document["first"] else 1

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Comparison, Match, accepted, match, releases, report, triage
+from perfdb.compare import Comparison, Match, Side, accepted, match, releases, report, triage
 from perfdb.compare.report import document
 from perfdb.compare.verdict import OPEN
 from perfdb.db.session import reading_current, store_url
@@ -68,15 +68,19 @@ def compare(
     shown: Collection[str] = asked.pop("shown") or triage.ONLY
     compared, style = _compared(a, b, reviewed, asked), str(asked["style"])
     whole = match.together([found for _, _, found in compared])
-    closing, notes = accepted.left(
+    slower, notes = accepted.left(
         whole.slower(least), accepted.read(asked["accepted_path"]), datetime.now(UTC).date()
     )
-    _print_all(compared, style, shown, closing if "slower" in gate else ())
+    closing = _closing(whole, slower)
+    _print_all(compared, style, shown, {id(it) for word in gate for it in closing[word]})
     for note in notes if "slower" in gate else ():
         click.echo(f"note: {note}", err=True)
     gates.print_not_judged(len(whole.matched) - len(whole.judged), err=style != "table")
     _warn_of_containers(whole)
-    return _closed(whole, gate, is_slower=bool(closing))
+    options.warn_of_ungated(len(whole.failed), len(_open(whole)), gate)
+    told = any(it.judgement.is_told for it in whole.matched)
+    unjudged = options.nothing_judged(told, gate)
+    return 1 if unjudged or any(closing[word] for word in gate) else 0
 
 
 def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> Compared:
@@ -96,36 +100,37 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
     return compared
 
 
-def _closed(whole: Comparison, gate: frozenset[str], *, is_slower: bool) -> int:
-    """The exit code: 1 where a gate closes."""
-    failed = len(whole.failed)
-    unknown = sum(it.judgement.verdict in OPEN for it in whole.matched)
-    told = any(it.judgement.is_told for it in whole.matched)
-    options.warn_of_ungated(failed, unknown, gate)
-    closing = {
-        "slower": is_slower,
-        "missing": whole.missing,
-        "unknown": failed + unknown > 0,
+def _closing(whole: Comparison, slower: Sequence[Match]) -> dict[str, Sequence[Match | Side]]:
+    """What closes each gate: matches, and what is missing in B."""
+    return {
+        "slower": slower,
+        "missing": (*whole.failed, *whole.only_a),
+        "unknown": (*whole.failed, *_open(whole)),
     }
-    unjudged = options.nothing_judged(told, gate)
-    return 1 if unjudged or any(closing[word] for word in gate) else 0
+
+
+def _open(whole: Comparison) -> list[Match]:
+    return [it for it in whole.matched if it.judgement.verdict in OPEN]
 
 
 def _print_all(
-    compared: Compared, style: str, shown: Collection[str], closing: Sequence[Match]
+    compared: Compared, style: str, shown: Collection[str], closing: Collection[int]
 ) -> None:
-    whole, ids = match.together([found for _, _, found in compared]), set(map(id, closing))
+    """`closing` are the ids of the matches and sides that close a gate."""
+    whole = match.together([found for _, _, found in compared])
     if style == "json":
         options.print_json(document(whole))
+        return
+    if style == "junit":
+        named = [(f"{name_a} → {name_b}", found) for name_a, name_b, found in compared]
+        click.echo(triage.junit(named, closing))
         return
     for name_a, name_b, found in compared:
         title = f"{name_a} → {name_b}"
         if style == "markdown":
             click.echo(triage.markdown(title, found, shown))
-        elif style == "junit":
-            click.echo(triage.junit(title, found, ids))
         elif style == "github":
-            click.echo(triage.github(title, found, ids))
+            click.echo(triage.github(title, found, closing))
         else:
             _print(name_a, name_b, found, shown)
     if style == "table" and len(compared) > 1:

@@ -76,7 +76,10 @@ def back_from(
 
 
 def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
-    """The noise of groups of cases, by the sides of each case in the order of its releases."""
+    """The noise of groups of cases, by the sides of each case in the order of its releases.
+
+    What has open errors shows none.
+    """
     groups: dict[object, list[list[Sample]]] = defaultdict(list)
     for sides in series:
         parts = grouped(sides, lambda it: (it.origin, it.windows))
@@ -93,4 +96,4 @@ def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
 
 def _sample(side: Side) -> Sample | None:
     figures = side.figures("step_time_s") or side.figures(RATE)
-    return noise.sample(figures) if figures else None
+    return noise.sample(figures) if figures and not side.shown.has_open_errors else None

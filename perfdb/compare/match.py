@@ -8,14 +8,13 @@ from operator import attrgetter, ne
 from typing import Final
 
 from perfdb import catalog
-from perfdb.audit.equations import whole_samples
 from perfdb.catalog import titles
 from perfdb.compare.context import Earlier, back_from, terms_of
 from perfdb.compare.noise import MARGIN
-from perfdb.compare.sides import Side, layout_order, sides_of, work_order
+from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
 from perfdb.compare.verdict import Judgement, Terms, Verdict, controlled, judge
 from perfdb.groups import grouped
-from perfdb.metrics import METRICS, PREFERRED
+from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Result, Scalar
 
 Differences = Mapping[str, tuple[Scalar | None, Scalar | None]]
@@ -61,11 +60,6 @@ class Comparison:
     only_b: tuple[Side, ...]
     best: tuple[Match, ...] = ()
     """What has no match of the same work, at `Level.BEST`. No gate closes on it."""
-
-    @property
-    def missing(self) -> bool:
-        """Whether B did not run something that A has, or failed at it more often."""
-        return bool(self.failed or self.only_a)
 
     @property
     def failed(self) -> tuple[Match, ...]:
@@ -118,10 +112,14 @@ def comparison(
     terms = terms_of([*series, *((side,) for side in sides_b)], margin)
     pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]
     used = {id(side) for _, *sides in pairs for side in sides}
-    pairs += _best_of_each(sides_a, sides_b, metric, used)
-    made = [_judged(pair, metric, before, terms) for pair in pairs]
-    of_page = controlled([match.judgement for match in made])
-    made = [replace(match, judgement=it) for match, it in zip(made, of_page, strict=True)]
+    best = _best_of_each(sides_a, sides_b, metric, used)
+
+    def judged(some: Iterable[Pair]) -> tuple[Match, ...]:
+        """With verdicts that hold over all of some pairs together."""
+        made = [_judged(pair, metric, before, terms) for pair in some]
+        known = controlled([match.judgement for match in made])
+        settled = (replace(one, judgement=it) for one, it in zip(made, known, strict=True))
+        return tuple(sorted(settled, key=of_match))
 
     def of_match(match: Match) -> tuple[object, ...]:
         it = match.a.shown
@@ -132,13 +130,8 @@ def comparison(
         return tuple(sorted(rest, key=lambda it: (*work_order(it.shown), *layout_order(it.shown),
                                                   it.origin)))  # fmt: skip
 
-    made.sort(key=of_match)
-    return Comparison(
-        matched=tuple(match for match in made if match.level is not Level.BEST),
-        only_a=unmatched(sides_a),
-        only_b=unmatched(sides_b),
-        best=tuple(match for match in made if match.level is Level.BEST),
-    )
+    # Changes at other sizes are no reason to find more among the same work.
+    return Comparison(judged(pairs), unmatched(sides_a), unmatched(sides_b), judged(best))
 
 
 Pair = tuple[Level, Side, Side]
@@ -160,17 +153,8 @@ def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Mat
 
 
 def _sides(results: Iterable[Result]) -> list[Side]:
-    """The results by case and origin; those of a page that rounds samples/s know it."""
-    sides = sides_of(results)
-    shown = [side.shown for side in sides if side.origin == Origin.PUBLISHED]
-    pages = grouped(shown, lambda it: (it.release_id, it.source))
-    rounded = {key for key, rows in pages.items() if whole_samples(rows)}
-    if not rounded:
-        return sides
-    return [
-        replace(side, has_whole_samples=(side.shown.release_id, side.shown.source) in rounded)
-        for side in sides
-    ]
+    known = list(results)
+    return sides_of(known, rounding_pages(known))
 
 
 def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
@@ -242,12 +226,14 @@ def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair
 def _best_of_each(
     a: list[Side], b: list[Side], asked: str | None, used: Collection[int]
 ) -> Iterator[Pair]:
-    """The best of both sides where nothing of the kind has a match."""
+    """The best of both sides where nothing of the kind has a match, by a figure of any size."""
     of_a, of_b = (grouped(sides, lambda it: _kind(it.shown)) for sides in (a, b))
     for kind in of_a.keys() & of_b.keys():
         if any(id(side) in used for side in (*of_a[kind], *of_b[kind])):
             continue
         metric = metric_for(of_a[kind], of_b[kind], asked)
+        if metric not in OF_ANY_SIZE:
+            continue
         for one, other in _pairs(_best(of_a[kind], metric), _best(of_b[kind], metric)):
             yield Level.BEST, one, other
 

@@ -231,9 +231,10 @@ def earlier(
     pair: tuple[Choice, Choice],
     only: Scope = EVERY,
 ) -> list[tuple[Result, ...]]:
-    """The figures of the numbered releases before A, B aside, the newest first.
+    """The results of the numbered releases before A, B aside, the newest first.
 
-    Of a result there is what is compared. `known` are in the order of `choices`.
+    Of a result there is what verdicts read (`queries.compared`). `known` are in the order of
+    `choices`.
     """
     a, b = pair
     numbered = [one for one in known if one.framework == a.framework and is_numbered(one.version)]

@@ -6,6 +6,7 @@ from functools import cached_property
 from math import isfinite
 from statistics import median
 
+from perfdb.audit.equations import whole_samples
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND
 from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result
@@ -161,7 +162,25 @@ class Side:
         return frozenset(one.container for one in self.results)
 
 
-def sides_of(results: Iterable[Result]) -> list[Side]:
+Pages = frozenset[tuple[int, str]]
+"""Pages, by the release of their results and the file."""
+
+
+def rounding_pages(results: Iterable[Result]) -> Pages:
+    """The pages that round samples/s: all of their tokens/s are whole samples per second."""
+    published = [one for one in results if one.origin == Origin.PUBLISHED]
+    pages = grouped(published, lambda one: (one.release_id, one.source))
+    return frozenset(page for page, rows in pages.items() if whole_samples(rows))
+
+
+def side_of(results: Iterable[Result], rounding: Pages = frozenset()) -> Side:
+    """The results of a case, which know whether their page rounds samples/s."""
+    side = Side(tuple(results))
+    is_rounded = (side.shown.release_id, side.shown.source) in rounding
+    return replace(side, has_whole_samples=True) if is_rounded else side
+
+
+def sides_of(results: Iterable[Result], rounding: Pages = frozenset()) -> list[Side]:
     """The results by case and origin."""
     of_cases = grouped(results, lambda one: (one.case_key, one.origin))
-    return [Side(tuple(group)) for group in of_cases.values()]
+    return [side_of(group, rounding) for group in of_cases.values()]

@@ -11,7 +11,14 @@ from perfdb.compare.context import back_from, best_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.releases import Choice, in_order
-from perfdb.compare.sides import Side, layout_order, work_order
+from perfdb.compare.sides import (
+    Pages,
+    Side,
+    layout_order,
+    rounding_pages,
+    side_of,
+    work_order,
+)
 from perfdb.compare.verdict import (
     CHANGED,
     OPEN,
@@ -292,12 +299,12 @@ def follow(
 
     ordered = sorted(results, key=order)
     terms = terms_of(_by_case(ordered, names), margin)
-    made = []
+    rounding, made = rounding_pages(ordered), []
     for group in grouped(ordered, key).values():
         sides = [Side((result,)) for result in group]
         chosen = metric_for(sides, sides, metric)
         by_release = grouped(group, lambda one: names[one.release_id])
-        points = tuple(_points(by_release, chosen, terms))
+        points = tuple(_points(by_release, chosen, terms, rounding))
         made.append(Series(level, chosen, points, terms=terms))
     return sorted(_controlled(made), key=_order)
 
@@ -328,7 +335,7 @@ def _order(one: Series) -> tuple[object, ...]:
 
 
 def _points(
-    by_release: Mapping[str, Sequence[Result]], metric: str, terms: Terms
+    by_release: Mapping[str, Sequence[Result]], metric: str, terms: Terms, rounding: Pages
 ) -> Iterator[Point]:
     """A point for each release: the case with the best figure, its earliest run first."""
     before: Point | None = None
@@ -337,7 +344,7 @@ def _points(
         cases = grouped(results, lambda result: result.case_key).values()
         best = max(cases, key=lambda runs: goodness(Side(tuple(runs)), metric))
         runs = sorted(best, key=lambda one: (one.started_at or LONG_AGO, one.result_id))
-        point = Point(name, Side(tuple(runs)), None, {}, None)
+        point = Point(name, side_of(runs, rounding), None, {}, None)
         if before is not None:
             judged = judge(before.side, point.side, metric, earlier, terms)
             so_far = best_of([before.side, *earlier], metric)

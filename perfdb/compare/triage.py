@@ -96,31 +96,54 @@ def _escaped(cell: str) -> str:
     return plain.replace("\n", "<br>") or UNKNOWN
 
 
-def junit(title: str, found: Comparison, closing: Collection[int]) -> str:
-    """A JUnit report: a test case for each match; `closing` are the ids of those that fail."""
-    suite = ElementTree.Element("testsuite", name=title, tests=str(len(found.matched)))
-    for match in found.matched:
-        case = ElementTree.SubElement(suite, "testcase", name=_name(match), classname=title)
-        words = "; ".join(filter(None, (_change(match), report.remark(match))))
-        if id(match) in closing:
-            ElementTree.SubElement(case, "failure", message=words)
-        elif not match.judgement.is_told:
-            ElementTree.SubElement(case, "skipped", message=words)
-        ElementTree.SubElement(case, "system-out").text = words
-    suite.set("failures", str(sum(id(match) in closing for match in found.matched)))
-    suite.set("skipped", str(sum(not match.judgement.is_told for match in found.matched)))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode")
+Named = Sequence[tuple[str, Comparison]]
+"""Comparisons with their titles: one for each framework."""
+
+
+def junit(compared: Named, closing: Collection[int]) -> str:
+    """A JUnit report: a suite for each comparison, with a test case for each match and loss.
+
+    `closing` are the ids of the matches and sides that fail.
+    """
+    root = ElementTree.Element("testsuites")
+    for title, found in compared:
+        suite = ElementTree.SubElement(root, "testsuite", name=title)
+        for match in found.matched:
+            words = "; ".join(filter(None, (_change(match), report.remark(match))))
+            is_told, is_wrong = match.judgement.is_told, id(match) in closing
+            _test_case(suite, _name(match), words, is_told=is_told, is_wrong=is_wrong)
+        for side in found.only_a:
+            is_wrong = id(side) in closing
+            _test_case(suite, _missing(side), "missing in B", is_told=False, is_wrong=is_wrong)
+        counts = {"tests": "testcase", "failures": "failure", "skipped": "skipped"}
+        for name, tag in counts.items():
+            suite.set(name, str(len(list(suite.iter(tag)))))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _test_case(
+    suite: ElementTree.Element, name: str, words: str, *, is_told: bool, is_wrong: bool
+) -> None:
+    case = ElementTree.SubElement(suite, "testcase", name=name, classname=suite.get("name", ""))
+    if is_wrong:
+        ElementTree.SubElement(case, "failure", message=words)
+    elif not is_told:
+        ElementTree.SubElement(case, "skipped", message=words)
+    ElementTree.SubElement(case, "system-out").text = words
 
 
 def github(title: str, found: Comparison, closing: Collection[int]) -> str:
     """Workflow commands of GitHub: an error for what closes a gate, else a warning or a notice."""
     lines = []
     for match in found.matched:
-        if match.judgement.verdict in (*GROUPS["slower"], *GROUPS["faster"]):
-            is_worse = match.judgement.verdict in GROUPS["slower"]
+        is_worse = match.judgement.verdict in GROUPS["slower"]
+        if id(match) in closing or is_worse or match.judgement.verdict in GROUPS["faster"]:
             level = "error" if id(match) in closing else "warning" if is_worse else "notice"
             lines.append(_command(level, f"{_name(match)}: {_change(match)}"))
+    for side in found.only_a:
+        if id(side) in closing:
+            lines.append(_command("error", f"{_missing(side)}: missing in B"))
     lines.append(_command("notice", f"{title}: {report.summary(found)}"))
     return "\n".join(lines)
 
@@ -132,6 +155,10 @@ def _command(level: str, message: str) -> str:
 
 def _name(match: Match) -> str:
     return f"{report.workload(match.a.shown)}, {report.how(match)}"
+
+
+def _missing(side: Side) -> str:
+    return f"{report.workload(side.shown)}, {report.configuration(side.shown)}"
 
 
 def _change(match: Match) -> str:

@@ -75,8 +75,9 @@ OPEN: Final = (Verdict.UNKNOWN, Verdict.NOT_COMPARABLE)
 class Judgement:
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
-    The interval is of B over the baseline, up to three releases that A is the last of, whose runs
-    are `baseline`. `reason` says how B ended, where it failed, and why there is no verdict.
+    The interval is of B over the baseline, up to three releases that A is the last of;
+    `num_baseline` are the releases whose runs show the noise. `reason` says how B ended, where it
+    failed, and why there is no verdict.
     `rate`: the least false discovery rate, over all that was judged together, at which it is a
     change; None: no chance is in it, as of printed figures.
     """
@@ -145,9 +146,9 @@ def judge(
     - Both measured, or of several published results: `faster` or `slower` where the prediction
       interval leaves out 1 and the change is larger than the margin; `same` where the interval is
       within the margin; else it cannot be told.
-    - Both published: `same` if the figures differ by no more than the largest of their printed
-      digits, the rounding of samples/s that the audit infers, and the margin, else `faster` or
-      `slower`.
+    - Both published: `same` if the figures differ by no more than the margin; beyond that it cannot
+      be told within their printed digits or the rounding of samples/s that the audit infers, and
+      else is `faster` or `slower`.
     - Within the tolerance of a metric that has one, as peak memory, over whatever windows, figures
       are the `same`, and else `faster` or `slower`.
     - `not comparable` where a figure is missing, one side is measured and the other published, runs
@@ -195,7 +196,7 @@ def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
     found = list(judged)
     for place, rate in zip(places, rates, strict=True):
         one = replace(judged[place], rate=rate)
-        if one.verdict in CHANGED and rate > noise.FALSE_DISCOVERIES:
+        if one.verdict in (*CHANGED, Verdict.RECOVERED) and rate > noise.FALSE_DISCOVERIES:
             said = f"of {len(places)} compared, some differ so much by chance: repeat it"
             one = replace(one, verdict=Verdict.UNKNOWN, reason=said)
         found[place] = one

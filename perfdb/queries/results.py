@@ -109,18 +109,23 @@ def every() -> Rows:
 
 
 _COMPARED: Final = (
-    "framework", "num_gpus", "sequence_length", "origin", "outcome", "withheld", "window",
-    "flops_convention", "num_steps", "num_means", "step_time_s", "tokens_per_sec_per_gpu",
-    "tokens_per_sec", "model_tflops_per_sec_per_gpu", "mfu", "peak_memory_bytes",
+    "framework", "num_gpus", "global_batch_size", "sequence_length", "origin", "outcome",
+    "withheld", "notes", "window", "flops_convention", "num_steps", "num_means", "step_time_s",
+    "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
+    "tokens_per_sec_per_gpu", "tokens_per_sec", "model_tflops_per_sec_per_gpu", "mfu",
+    "peak_memory_bytes", "printed",
 )  # fmt: skip
 
 
 def compared() -> Rows:
-    """What `current` has of each result, as far as later releases are held against it."""
+    """What verdicts read of each result that `current` has: its figures, and how they spread.
+
+    Nothing is known of its layout, titles and source: there may be many, for later ones alone.
+    """
     columns = [(results if name in results.c else cases).c[name] for name in _COMPARED]
     keys = (
         cases.c.key.label("case_key"), cases.c.workload_key, releases.c.id.label("release_id"),
-        results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL, results.c.notes,
+        results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL,
     )  # fmt: skip
     statement = _with_runs(*columns, *keys).where(~results.c.superseded, _BENCHMARK)
     return statement.order_by(results.c.id)
@@ -310,16 +315,17 @@ def current_errors() -> Rows:
     return current_findings().where(findings.c.severity == "error")
 
 
-_DEFAULTS: Final = {
-    field.name: field.default
-    for field in dataclasses.fields(Result)
-    if field.default is not dataclasses.MISSING
-}
+_DEFAULTS: Final[dict[str, object]] = {
+    **{it.name: it.default for it in dataclasses.fields(Result)
+       if it.default is not dataclasses.MISSING},
+    **{it.name: it.default_factory() for it in dataclasses.fields(Result)
+       if it.default_factory is not dataclasses.MISSING},
+}  # fmt: skip
 _ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))
 
 
 def read(connection: Connection, statement: Rows) -> list[Result]:
-    """The results of a statement that `current` or `representative` made."""
+    """The results of a statement that `current`, `representative` or `compared` made."""
     answer = connection.execute(statement)
     names = list(answer.keys())
     known = [name in _ATTRIBUTES for name in names]

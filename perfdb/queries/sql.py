@@ -40,7 +40,7 @@ def select(
             columns, rows = _of_sqlite(connection, asked, timeout_s)
         else:
             columns, rows = _of_postgresql(connection, asked, timeout_s)
-    except connection.dialect.loaded_dbapi.Error as error:
+    except (connection.dialect.loaded_dbapi.Error, UnicodeEncodeError) as error:
         cause = str(error).partition("\n")[0]
         remedy = "give one SELECT on the tables of docs/reference/schema.md"
         raise InputError(Diagnostic("sql", cause, remedy=remedy)) from error

@@ -19,7 +19,9 @@ _PATH: Final = re.compile(
 -I may be right before it."""
 _HOMES: Final = ("home", "Users")
 """Folders whose folders have the names of people."""
-_NAMES_A_HOST: Final = re.compile(r"host|nodelist|nodename|addr|user", re.IGNORECASE)
+_NAMES_A_HOST: Final = re.compile(
+    r"host|nodelist|nodename|addr|user|account|cluster_name|_[ug]id$", re.IGNORECASE
+)
 """What is in the names of fields and variables that identify a machine, or its owner."""
 
 Redactor = Callable[[str], str]

@@ -1,5 +1,6 @@
 """`perfdb run --preflight`: a short job on every node that a sweep may get, before the sweep."""
 
+import os
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from perfdb.errors import RunDirError, RunError
 from perfdb.groups import grouped
-from perfdb.hardware import without_secrets
+from perfdb.hardware import secret_values, without_values
 from perfdb.jsonfile import read_json, write_atomically
 from perfdb.recipe import RunSpec
 from perfdb.recipe.slurm import SlurmSettings
@@ -23,10 +24,10 @@ from runner.backends import Command
 from runner.diagnosis import diagnose
 from runner.launchers import slurm
 from runner.plan import ExecutionTarget, Planned
-from runner.run import log_lines, new_directory
+from runner.run import log_lines, new_directory, redact_logs
 from runner.slurm.client import Slurm, cancel, end_of, nodes_of, started_as, submit
 from runner.slurm.follow import intent_of
-from runner.slurm.jobs import JobIntent, ending, seen
+from runner.slurm.jobs import JobIntent, ending, is_without, seen
 
 FOLDER = ".preflight"
 """In the folder of the runs; ingest reads no hidden folder."""
@@ -137,12 +138,14 @@ def check_nodes(console: Console, planned: Sequence[Planned], target: ExecutionT
     job = _submitted(first, site, settings, target)
     names, run = job.names, job.run
     _say(console, f"preflight: {len(names)} nodes, job {job.intent.job_id}, in {run.path}")
+    hidden = secret_values(os.environ)
     error = _waited(console, job, settings.poll_s)
+    redact_logs(run, hidden)
     nodes = of_nodes(_figures(run), names, job.per_node)
     fraction = settings.preflight_fraction
     found = Preflight(
         written_at=datetime.now(UTC), nodes=nodes, fraction=fraction,
-        sick=sick(nodes, fraction), error=error and without_secrets(error),
+        sick=sick(nodes, fraction), error=error and without_values(error, hidden),
     )  # fmt: skip
     write_atomically(run.path / "preflight.json", found.model_dump_json(indent=1))
     for name, (what, unit) in WORDS.items():
@@ -200,16 +203,15 @@ def _waited(console: Console, job: _Job, poll_s: float) -> str | None:
     try:
         while True:
             now, known = time.monotonic(), slurm_.jobs([intent.name])
-            told = seen(known or {}, intent, started_as(job.run))
-            is_without = told is None or (told.is_over and not job.run.job_end.is_file())
+            end, told = end_of(job.run), seen(known or {}, intent, started_as(job.run))
             state = f"  {told.state.lower()} {told.reason}".removesuffix(" None") if told else said
             if state != said:
                 _say(console, state)
                 said = state
             if known is not None:
-                without_since = (without_since or now) if is_without else None
+                without_since = (without_since or now) if is_without(end, told) else None
                 without_s = now - without_since if without_since else 0
-                if found := ending(intent, end_of(job.run), told, without_s):
+                if found := ending(intent, end, told, without_s):
                     break
             time.sleep(poll_s)
     except KeyboardInterrupt:

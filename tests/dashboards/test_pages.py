@@ -140,6 +140,14 @@ class TestCompare:
         assert ["megatron-core 0.16.0"] == listed(app.query_params["a"])
         assert "NeMo Framework 25.10" in app.selectbox[0].options
 
+    def test_a_release_that_regains_what_the_one_before_lost_has_recovered(self, filled, tmp_path):
+        """0.16.2 is as slow as 0.16.0, and 0.16.3 as fast as 0.16.1."""
+        for version, times in (("0.16.2", TEN_STEPS), ("0.16.3", FASTER)):
+            stored(filled, write_run(tmp_path, run_id=version, release=release(version),
+                                     step_times=times))  # fmt: skip
+        app = self.page("megatron-core 0.16.2", "megatron-core 0.16.3")
+        assert "△ recovered" == app.table[0].value.iloc[0]["B is"]
+
     def test_a_row_with_findings_is_marked_unless_they_are_accepted(
         self, impossible, tmp_path, monkeypatch
     ):

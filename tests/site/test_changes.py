@@ -11,7 +11,7 @@ from perfdb.record import Figures
 from perfdb.site import data
 from perfdb.site.build import with_comparisons
 from perfdb.site.page import SitePage
-from perfdb.site.pages import changes
+from perfdb.site.pages import changes, home
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 from tests.site.samples import result, site_data, soup, table, words
 
@@ -70,6 +70,37 @@ def test_each_match_has_both_figures_the_change_and_the_verdict(sqlite: URL) -> 
     found = [link.partition("#")[0].rpartition("/")[2] for link in links]
     assert found == ["25.04", "25.07", "25.04", "25.07", "25.04", "25.07"]
     assert len(set(links)) == len(links)
+
+
+def test_what_has_recovered_is_drawn_as_a_gain(sqlite: URL) -> None:
+    shown = soup(pages_of(sqlite, ("25.02", {}, 1000), ("25.04", {}, 640), ("25.07", {}, 995))
+                 ["changes/nemo"])  # fmt: skip
+    [line] = table(shown)
+    assert line["B is"] == "recovered"
+    key = shown.select_one(".perf-key")
+    assert key is not None
+    assert words(key) == "faster"
+
+
+def test_the_landing_page_calls_nothing_unchanged_that_cannot_be_told(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Single runs of 12 s and 12.2 s are 1.7 % apart, of which two tell nothing below 2.3 %."""
+    for version, seconds in (("0.15.0", 12.0), ("0.16.0", 12.2)):
+        run = write_run(tmp_path, run_id=version, release=release(version),
+                        step_times=[seconds] * 10)  # fmt: skip
+        stored(sqlite, run)
+    assert "1 compared: 1 can't tell" in changed(sqlite)
+    for number, (version, rate) in enumerate((("25.02", 1000), ("25.04", 640), ("25.07", 995))):
+        figures = Figures(tokens_per_sec_per_gpu=rate)
+        store_row(sqlite, number, version, {}, figures=figures, raw={})
+    assert "△ 1 recovered" in changed(sqlite)
+
+
+def changed(store: URL) -> str:
+    """What the landing page says of changes."""
+    shown = soup(str(home.overview(with_comparisons(data.stored(store)))))
+    return words(shown.select_one(".perf-strip"))
 
 
 def test_a_release_that_shares_no_work_is_left_out_with_the_reason(sqlite: URL) -> None:
@@ -143,15 +174,20 @@ def test_no_difference_within_the_rounding_of_samples_per_second_is_spoken_of(sq
     model = {"model": "llama3-70b", "num_gpus": 64, "sequence_length": 8192}
     sizes = (32, 64, 128, 256, 512, 1024)
     moved = {256: (16, 890), 512: (13, 72_300), 1024: (14, 726)}
-    for number, (version, batch) in enumerate((it, size) for it in "12" for size in sizes):
-        samples, tflops = moved.get(batch, (13, 723)) if version == "2" else (13, 723)
-        figures = Figures(tokens_per_sec_per_gpu=128 * samples, model_tflops_per_sec_per_gpu=tflops)
-        printed = {"tokens_per_sec_per_gpu": f"{128 * samples:,}",
-                   "model_tflops_per_sec_per_gpu": f"{tflops:,}"}  # fmt: skip
-        work = {**model, "global_batch_size": batch}
-        store_row(sqlite, number, f"25.0{version}", work, figures=figures, printed=printed)
+    for version in ("25.01", "25.02"):
+        rows = []
+        for line, batch in enumerate(sizes, start=1):
+            samples, tflops = moved.get(batch, (13, 723)) if version == "25.02" else (13, 723)
+            rates = {"tokens_per_sec_per_gpu": 128 * samples,
+                     "model_tflops_per_sec_per_gpu": tflops}  # fmt: skip
+            rows.append(published(
+                line=line, release=release(version, framework="nemo"), figures=Figures(**rates),
+                case=case(framework="nemo", **model, global_batch_size=batch),
+                printed={name: f"{rate:,}" for name, rate in rates.items()},
+            ))  # fmt: skip
+        stored(sqlite, *rows, page=f"{version}.md")
     shown = soup(pages_of(sqlite)["changes/nemo"])
-    assert {"32": "same", "256": "faster", "1024": "same"} == {
+    assert {"32": "same", "256": "faster", "1024": "can't tell"} == {
         size: line["B is"]
         for line in table(shown)
         if (size := line["Work"].rpartition("GBS ")[2].replace(",", "")) in ("32", "256", "1024")

@@ -243,8 +243,9 @@ def test_the_files_of_a_run_name_no_host_no_folder_and_no_secret(tmp_path: Path)
     """The record as it is linked; a log is the same byte for byte but for a token."""
     project, token = Project(tmp_path / "project"), "ghp_" + "a1" * 18
     nodes = [{"hostnames": ["node-17", "node-18.cluster"], "num_nodes": 2, "driver": "570.1"}]
-    where = environment(hostname="node-17", variables={"SLURM_JOB_USER": "mia", "NEMO_X": token},
-                        nodes=nodes)  # fmt: skip
+    variables = {"SLURM_JOB_USER": "mia", "SLURM_JOB_ACCOUNT": "mia-lab", "NEMO_X": token,
+                 "SLURM_CLUSTER_NAME": "of-mia", "SLURM_JOB_UID": "1000"}  # fmt: skip
+    where = environment(hostname="node-17", variables=variables, nodes=nodes)
     command = ("/home/mia/env/bin/torchrun", f"--hub=https://mia:{token}@hub.example")
     recipe = RecipeRef(name="a", path="/home/mia/recipes/a.yaml", sha256="0" * 64)
     changed = {

@@ -25,7 +25,7 @@ NODE = """\
 # is slow; what stands for a training otherwise.
 [[ "$*" == *node_check* ]] || exec {worker} "$@"
 [ "$SLURMD_NODENAME" = n2 ] || exec {python} "$@"
-[ ! -e "$BROKEN" ] || exit 7
+[ ! -e "$BROKEN" ] || {{ echo "$PLANTED_SECRET"; exit 7; }}
 [ -e "$SLOW" ] || exec {python} "$@"
 {python} "$@" &
 until worker=$(pgrep -P $! -f node_check) && grep -q libtorch_cpu /proc/$worker/maps; do
@@ -90,13 +90,17 @@ def test_healthy_nodes_are_measured_and_the_sweep_is_run(submit: Run, perfdb: Sh
 
 
 @pytest.mark.slow
-def test_a_node_that_fails_stops_the_sweep(submit: Run) -> None:
+def test_a_node_that_fails_stops_the_sweep(submit: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it printed is kept without secrets."""
+    monkeypatch.setenv("PLANTED_SECRET", "planted in the shell")
     Path("broken").touch()
     done = submit(recipe("one"))
     assert 1 == done.code
     assert "the preflight stops the sweep" in done.stderr
     assert "n2: task 1: Exited with exit code 7" in done.stderr
     assert "n2" in str(record()["error"])
+    kept = "".join(it.read_text() for it in Path("runs").rglob("*") if it.is_file())
+    assert ("***" in kept, "planted in the shell" in kept) == (True, False)
     assert not find_runs(Path("runs"))
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from math import log
 from operator import itemgetter
 from typing import Final
 
@@ -38,8 +39,10 @@ ORDER: Final = (
     Verdict.SAME, Verdict.NOT_COMPARABLE, Verdict.NOT_JUDGED,
 )  # fmt: skip
 """The order of matches: regressions come first."""
-BADGES: Final = {Verdict.FASTER: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad"}
-COLOURS: Final = {Verdict.FASTER: GOOD, Verdict.SLOWER: BAD}
+BADGES: Final = {
+    Verdict.FASTER: "good", Verdict.RECOVERED: "good", Verdict.SLOWER: "bad", Verdict.FAILED: "bad",
+}  # fmt: skip
+COLOURS: Final = {Verdict.FASTER: GOOD, Verdict.RECOVERED: GOOD, Verdict.SLOWER: BAD}
 ALWAYS: Final = ("qualified model", "system", "precision", "number of GPUs")
 PARTS: Final = (
     "qualified model", "task", "system", "precision", "number of GPUs", "sequence length",
@@ -156,7 +159,7 @@ def is_within_quantum(match: Match) -> bool:
     """Whether tokens/s/GPU differ by no more than the rounding of samples/s in their releases."""
     ratio = match.judgement.ratio
     allowed = match.a.rounding(match.metric) + match.b.rounding(match.metric)
-    return ratio is not None and abs(ratio - 1) <= allowed
+    return ratio is not None and abs(log(ratio)) <= allowed
 
 
 def _candidates(
@@ -380,7 +383,7 @@ def chart(pair: ReleasePair) -> Markup:
         f"{wrong}: no bar." if wrong else "",
         "The table has them all.",
     )
-    names = {GOOD: "faster", BAD: "slower", FAINT: "no difference can be told"}
+    names = {GOOD: "faster", BAD: "slower", FAINT: "the same, or no difference can be told"}
     key = charts.key(
         {text: one for one, text in names.items() if one in {it.colour for it in bars}}
     )

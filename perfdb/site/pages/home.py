@@ -25,7 +25,7 @@ from perfdb.site.grouping import (
 )
 from perfdb.site.page import no_data
 from perfdb.site.pages import best_results, flagships
-from perfdb.site.pages.changes import ReleasePair, change_of, signed, tally
+from perfdb.site.pages.changes import ReleasePair, change_of, signed, tally, tally_text
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pages.runs import apart as apart_runs
@@ -41,6 +41,7 @@ UNITS: Final = {RATE: "tokens/s/GPU", FLOPS: "TFLOP/s/GPU", "step_time_s": "step
 """The names of figures in a sentence."""
 MARKS: Final = {
     Verdict.FASTER: ("perf-up", "▲ {:,} faster"),
+    Verdict.RECOVERED: ("perf-up", "△ {:,} recovered"),
     Verdict.SLOWER: ("perf-down", "▼ {:,} slower"),
     Verdict.FAILED: ("perf-down", "✗ {:,} failed"),
 }
@@ -146,7 +147,10 @@ def _changed(pair: ReleasePair) -> dict[str, object]:
     if new := after - before:
         marks.append(("perf-new", f"+ {units.counted(len(new), 'new model')}"))
     if not marks:
-        marks.append(("perf-same", f"no change in {len(found.judged):,} compared"))
+        same = counts[Verdict.SAME]
+        is_whole = same == len(found.judged)
+        told = f"no change in {same:,} compared" if is_whole else tally_text(pair)
+        marks.append(("perf-same", told))
     return {
         "title": pair.title,
         "document": pair.document,
