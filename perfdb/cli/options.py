@@ -1,8 +1,12 @@
 """Options that several commands share, and the printing of tables and JSON."""
 
 import json
+import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -199,11 +203,62 @@ def print_table(
     most_columns: int = PIPE_WIDTH,
 ) -> None:
     """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
+    known = [[visible(text(cell)) for cell in row] for row in rows]
+    if not _may_be_terminal() and (
+        plain := plain_table(visible(title), columns, known, most_columns)
+    ):
+        click.echo(plain)
+        return
     console = _console(most_columns)
     console.print(
         visible(title), style="italic"
     )  # a title of the table's own is broken at its width
-    console.print(_table(columns, rows))
+    console.print(_table(columns, known))
+
+
+def _may_be_terminal() -> bool:
+    """Whether rich may take stdout for a terminal."""
+    forced = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    return sys.stdout.isatty() or any(name in os.environ for name in forced)
+
+
+def plain_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], most_columns: int
+) -> str | None:
+    """A table as rich prints it to a file, which takes a hundred times as long for many rows.
+
+    None where rich must break a line, or where it reads more into a text than its letters.
+    """
+    from rich.cells import cell_len
+
+    def width(line: str) -> int:
+        return len(line) if line.isascii() else cell_len(line)
+
+    lines = [[cell.split("\n") for cell in row] for row in (columns, *rows)]
+    widths = [
+        max(1, *(width(line) for cell in column for line in cell))
+        for column in zip(*lines, strict=True)
+    ]
+    across = sum(widths) + 3 * len(widths) + 1
+    if max(across, *map(width, title.split("\n"))) > most_columns:
+        return None
+    if any(_READ_MORE_INTO.search(cell) for row in (columns, *rows) for cell in row):
+        return None
+    blank = " " * across
+    printed = [title, blank]
+    for row in lines:
+        for parts in zip_longest(*row, fillvalue=""):
+            padded = (
+                part + " " * (most - width(part)) for part, most in zip(parts, widths, strict=True)
+            )
+            printed.append(f"  {'   '.join(padded)}  ")
+        if row is lines[0]:
+            printed.append(f" {'─' * (across - 2)} ")
+    return "\n".join((*printed, blank))
+
+
+_READ_MORE_INTO: Final = re.compile(r"\t|:\S*:")
+"""Tabs, and names of emoji between colons."""
 
 
 def print_names(

@@ -79,7 +79,8 @@ def trend(
         wrong = gates.unaccepted(connection, reviewed, judge_all)
         results = marked(releases.results_of_words(connection, asked, scope), wrong)
         choices = releases.known_releases(connection)
-        versions = releases.versions(connection, choices)
+        origins = {one.origin for one in results}
+        versions = releases.versions(connection, choices, origins)
     keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
     found = trending.noted_missing(_followed(results, choices, (metric, margin), keys), versions)
     closed = [gate & one.closes(least(one.metric)) for one in found]
