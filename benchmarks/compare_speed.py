@@ -60,11 +60,12 @@ def cases() -> list[Case]:
         workload.SYSTEMS, workload.MODELS, workload.PRECISIONS, workload.NUM_GPUS,
         range(1, BATCHES + 1),
     )  # fmt: skip
-    return [
-        one.model_copy(update={"global_batch_size": one.global_batch_size * times})
-        for *what, times in of
-        for one in [workload.case(*what)]
-    ]
+    found = []
+    for system, model, precision, num_gpus, times in of:
+        one = workload.case(system, model, precision, num_gpus)
+        batch = one.global_batch_size * times
+        found.append(one.model_copy(update={"global_batch_size": batch}))
+    return found
 
 
 def fill(url: URL, count: int) -> tuple[str, str]:

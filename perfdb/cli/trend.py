@@ -17,7 +17,7 @@ from perfdb.compare.trend import Point, Series
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.scope import Scope
-from perfdb.record import Result
+from perfdb.record import Origin, Result
 from perfdb.units import UNKNOWN, counted, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -79,7 +79,7 @@ def trend(
         wrong = gates.unaccepted(connection, reviewed, judge_all)
         results = marked(releases.results_of_words(connection, asked, scope), wrong)
         choices = releases.known_releases(connection)
-        origins = {one.origin for one in results}
+        origins = map(Origin, {one.origin for one in results})
         versions = releases.versions(connection, choices, origins)
     keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
     found = trending.noted_missing(_followed(results, choices, (metric, margin), keys), versions)
@@ -224,6 +224,7 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         report.ended(side),
         report.flag(side),
         report.median(side, series.metric),
+        report.restated(judged, series.metric) if judged else "",
     )
     return (
         "\n".join(filter(None, notes)),

@@ -58,6 +58,21 @@ class Side:
     results: tuple[Result, ...]
     has_whole_samples: bool = False
     """Whether all tokens/s of its page are whole samples per second: they were rounded to that."""
+    stated: "Side | None" = None
+    """As it was stated, with its digits, where its FLOPs are restated; None: they are not."""
+
+    def with_flops(self, factor: float, convention: str | None) -> "Side":
+        """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""
+        mine = self.shown.flops_convention
+
+        def moved(one: Result) -> Result:
+            if one.flops_convention != mine:
+                return one
+            known = {name: it for name in CONVENTION_BOUND if (it := one.figure(name)) is not None}
+            scaled = {name: value * factor for name, value in known.items()}
+            return replace(one, flops_convention=convention, **scaled)  # type: ignore[arg-type]
+
+        return replace(self, results=tuple(map(moved, self.results)), stated=self)
 
     @cached_property
     def shown(self) -> Result:
