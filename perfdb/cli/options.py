@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -229,32 +228,40 @@ def plain_table(
 
     None where rich must break a line, or where it reads more into a text than its letters.
     """
-    from rich.cells import cell_len
-
-    def width(line: str) -> int:
-        return len(line) if line.isascii() else cell_len(line)
-
     lines = [[cell.split("\n") for cell in row] for row in (columns, *rows)]
-    widths = [
-        max(1, *(width(line) for cell in column for line in cell))
-        for column in zip(*lines, strict=True)
-    ]
+    spans = [[[_width(line) for line in cell] for cell in row] for row in lines]
+    widths = [max(1, *map(max, column)) for column in zip(*spans, strict=True)]
     across = sum(widths) + 3 * len(widths) + 1
-    if max(across, *map(width, title.split("\n"))) > most_columns:
+    if max(across, *map(_width, title.split("\n"))) > most_columns:
         return None
     if any(_READ_MORE_INTO.search(cell) for row in (columns, *rows) for cell in row):
         return None
     blank = " " * across
     printed = [title, blank]
-    for row in lines:
-        for parts in zip_longest(*row, fillvalue=""):
-            padded = (
-                part + " " * (most - width(part)) for part, most in zip(parts, widths, strict=True)
+    for row, its in zip(lines, spans, strict=True):
+        padded = [
+            [line + " " * (most - span) for line, span in zip(cell, of_cell, strict=True)]
+            for cell, of_cell, most in zip(row, its, widths, strict=True)
+        ]
+        empty = [" " * most for most in widths]
+        for place in range(max(map(len, padded))):
+            parts = (
+                cell[place] if place < len(cell) else air
+                for cell, air in zip(padded, empty, strict=True)
             )
-            printed.append(f"  {'   '.join(padded)}  ")
+            printed.append(f"  {'   '.join(parts)}  ")
         if row is lines[0]:
             printed.append(f" {'─' * (across - 2)} ")
     return "\n".join((*printed, blank))
+
+
+def _width(line: str) -> int:
+    """The columns of a terminal that a line takes."""
+    if line.isascii():
+        return len(line)
+    from rich.cells import cell_len
+
+    return cell_len(line)
 
 
 _READ_MORE_INTO: Final = re.compile(r"\t|:\S*:")

@@ -245,11 +245,8 @@ def _verdict(judged: Judgement, metric: str) -> str:
 
 def _runs(series: Series, point: Point) -> str:
     """A bar for each run; of many also how many they are, and from where to where."""
-    figures, every = (
-        figures_of((run for it in points for run in it.side.results), series.metric)
-        for points in ([point], series.points)
-    )
-    bars = sparkline(figures, (min(every, default=0.0), max(every, default=0.0)))
+    figures = figures_of(point.side.results, series.metric)
+    bars = sparkline(figures, series.extent)
     if len(figures) <= MOST_BARS:
         return bars
     low, high = (report.printed(METRICS[series.metric], end(figures)) for end in (min, max))

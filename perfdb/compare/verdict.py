@@ -183,7 +183,7 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
         return found
     rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
     change, allowed = log(found.ratio), max(rounding, SAME_PUBLISHED)
-    either_way = noise.half_of(noise.sample(runs), noise.MLPERF, _least(b, metric))
+    either_way = noise.half_of(b.sample(metric), noise.MLPERF, _least(b, metric))
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
@@ -233,8 +233,8 @@ def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Ter
     if reason := _lacks_noise(a, metric) or _lacks_noise(b, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
     of_base = [a, *(it for it in earlier if _continues(it, a, metric))]
-    samples = [noise.sample(side.figures(metric)) for side in of_base]
-    new, least = noise.sample(b.figures(metric)), hypot(_least(a, metric), _least(b, metric))
+    samples = [side.sample(metric) for side in of_base]
+    new, least = b.sample(metric), hypot(_least(a, metric), _least(b, metric))
     found = noise.predicted(samples, new, terms.prior(a.shown), least)
     # A page is no sharper than its digits.
     digits = sum(_half_digit(it, metric) for it in (a, b) if len(it.figures(metric)) == 1)
