@@ -1,9 +1,10 @@
 """How much CPU comparisons and trends take on a large store, above that of `perfdb --help`.
 
-`python -m benchmarks.compare_speed [--results 100000] [--profile]`: 2,500 cases in as many releases
-as there are results for, 40 by default, are written into a SQLite store as rows. Then each command
-runs several times in a process of its own; the least is printed, beside its limit. With --profile
-also the functions that take the longest. Exits with 1 where a limit is missed.
+`python -m benchmarks.compare_speed [--results 100000] [--profile NAME]`: 2,500 cases in as many
+releases as there are results for, 40 by default, are written into a SQLite store as rows. Then each
+command runs in a process of its own, a quick one several times; the least is printed, beside its
+limit. With --profile only the functions in which one of them takes the longest. Exits with 1 where
+a limit is missed.
 """
 
 import argparse
@@ -38,6 +39,8 @@ BATCHES: Final = 10
 """How many global batch sizes each of the cases of `workload` is run with."""
 MATCHES: Final = workload.NUM_CASES * BATCHES
 REPEATS: Final = 5
+ENOUGH_S: Final = 20.0
+"""A command that has taken so much CPU is not measured again."""
 HELP: Final = "perfdb --help"
 LIMITS_S: Final[Mapping[str, float]] = {
     "compare A B": 0.2,
@@ -152,6 +155,14 @@ def commands(a: str, b: str) -> Mapping[str, Sequence[str]]:
     }
 
 
+def least_s(words: Sequence[str], url: URL) -> float:
+    """The least CPU that a command takes, of several times or, where it is slow, of fewer."""
+    found: list[float] = []
+    while len(found) < REPEATS and sum(found) < ENOUGH_S:
+        found.append(took(perfdb(*words), url).cpu_s)
+    return min(found)
+
+
 def profiled(words: Sequence[str], url: URL) -> None:
     """Print the functions in which a command takes the longest, in this process."""
     from perfdb.cli import main as entry
@@ -180,10 +191,7 @@ def main() -> int:
             profiled(asked[given.profile], url)
             return 0
         print(f"{given.results:,} results of {MATCHES:,} cases; load {os.getloadavg()[0]:.1f}")
-        least = {
-            name: min(took(perfdb(*words), url).cpu_s for _ in range(REPEATS))
-            for name, words in asked.items()
-        }
+        least = {name: least_s(words, url) for name, words in asked.items()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"  {HELP:28} {least[HELP]:7.3f} s of CPU")
