@@ -209,12 +209,52 @@ class TestFlops:
         ],
     )  # fmt: skip
     def test_another_rate_can_show_another_count(self, one, other, by_default):
-        a = printed(None, **{TFLOPS: 1389.8}, flops_convention="nemo-25.04", **one)
-        b = printed(None, **{TFLOPS: 1284.7}, **other)
+        """Of a model that no formula covers: nothing can be restated."""
+        of = case(model="gpt-of-acme")
+        a = printed(None, **{TFLOPS: 1389.8}, flops_convention="nemo-25.04", case=of, **one)
+        b = printed(None, **{TFLOPS: 1284.7}, case=of, **other)
         judged = only_match(a, b, TFLOPS).judgement
         assert Verdict.NOT_COMPARABLE is judged.verdict
         assert str(judged.reason).startswith("GFLOP per token differ: 57.9")
         assert by_default == (only_match(a, b).metric, only_match(a, b).judgement.verdict)
+
+    @pytest.mark.parametrize(
+        "stated", [("nemo-25.04", "causal"), ("nemo-25.04", None), (None, None)]
+    )
+    @pytest.mark.parametrize(("metric", "scale"), [(TFLOPS, 1.0), ("mfu", 1e-4)])
+    def test_two_conventions_are_restated_in_that_of_a(self, stated, metric, scale):
+        """By hand: a token of Llama 3 8B at 8,192 is 57.91 GFLOP in full, 51.47 under the mask.
+
+        24,000 and 24,960 tokens/s are 1,389.9 and 1,284.6 TFLOP/s, and B is 4 % faster.
+        """
+        weights, attention = 7_504_658_432, 32 * 2 * 8192 * 4096
+        a, b = (
+            printed(rate, flops_convention=name,
+                    **{TFLOPS: round(rate * count / 1e12, 1), "mfu": round(rate * count / 1e16, 6)})
+            for name, rate, count in (
+                (stated[0], 24_000.0, 6 * (weights + attention)),
+                (stated[1], 24_960.0, 6 * (weights + attention / 2)),
+            )
+        )  # fmt: skip
+        match = only_match(a, b, metric)
+        judged = match.judgement
+        assert (Verdict.FASTER, pytest.approx(1.04, rel=1e-4)) == (judged.verdict, judged.ratio)
+        shown = report.matched(match)
+        whole = 24_960 * 6 * (weights + attention) / 1e12 * scale
+        assert (pytest.approx(whole, rel=1e-4), b.figure(metric), "causal") == (
+            shown["restated_b"], shown["b"], shown["restated_from"],
+        )  # fmt: skip
+        text = "1,445.50" if metric == TFLOPS else "14.5%"
+        names = f"B restated from causal as {stated[0] or 'full'}: {text}"
+        assert names in report.remark(match)
+
+    def test_figures_that_no_convention_gives_are_not_restated(self):
+        a, b = (
+            printed(10_000.0, flops_convention=name, **{TFLOPS: tflops})
+            for name, tflops in (("full", 579.1), ("causal", 700.0))
+        )
+        judged = only_match(a, b, TFLOPS).judgement
+        assert (Verdict.NOT_COMPARABLE, None) == (judged.verdict, judged.restated)
 
     def test_a_run_that_counts_other_flops_is_left_out_of_figures_of_flops_alone(self):
         """By hand: (9.92 + 10.5) / 2 of all, (410 + 400) / 2 of the two that count alike."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import flops
+from perfdb.audit.restated import restate
 from perfdb.db.session import reading, store_url
 from perfdb.export import csv as csv_format
 from perfdb.export import restated
@@ -118,7 +119,7 @@ def fine_tuned(**changed: object) -> Result:
 
 def test_a_run_is_restated_as_the_conventions_take_fine_tuning() -> None:
     """What was measured spans the whole sequence, whichever convention its figures follow."""
-    found = restated.restate(fine_tuned(origin="measured"), NEMO, CAUSAL)
+    found = restate(fine_tuned(origin="measured"), NEMO, CAUSAL)
     wanted = 500 * (WEIGHTS + ATTENTION / 2) / WEIGHTS
     assert (pytest.approx(wanted), None) == (found.tflops_per_sec_per_gpu, found.note)
 
@@ -227,9 +228,9 @@ def test_there_and_back_is_where_it_was(tflops: float, other: flops.base.Convent
         global_batch_size=128, model_tflops_per_sec_per_gpu=tflops, mfu=tflops / 989,
     )  # fmt: skip
 
-    there = restated.restate(row, NEMO, other)
+    there = restate(row, NEMO, other)
     moved = replace(row, model_tflops_per_sec_per_gpu=there.tflops_per_sec_per_gpu, mfu=there.mfu)
-    back = restated.restate(moved, other, NEMO)
+    back = restate(moved, other, NEMO)
 
     assert tflops == pytest.approx(back.tflops_per_sec_per_gpu)
     assert tflops / 989 == pytest.approx(back.mfu)

@@ -1,5 +1,6 @@
 """`perfdb`: the table of commands, and the one door through which errors leave."""
 
+import gc
 import sys
 import tempfile
 import traceback
@@ -109,6 +110,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
     `obj` is the click context's object, such as `runner.session.Tools`.
     """
     output.check()
+    gc.set_threshold(100_000)  # a command makes much that it keeps to its end, and hardly a cycle
     try:
         code = _ended(group, obj)
         output.flush()

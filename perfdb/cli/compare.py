@@ -9,7 +9,17 @@ from typing import Any
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Comparison, Match, Side, accepted, match, releases, report, triage
+from perfdb.compare import (
+    Comparison,
+    Match,
+    Side,
+    accepted,
+    across,
+    match,
+    releases,
+    report,
+    triage,
+)
 from perfdb.compare.report import document
 from perfdb.compare.verdict import OPEN
 from perfdb.db.session import reading_current, store_url
@@ -31,6 +41,12 @@ Compared = list[tuple[str, str, Comparison]]
 @options.json_format_option
 @options.metric_option("compare")
 @options.only_options("framework", "system", "model", several=True)
+@click.option(
+    "--across",
+    type=click.Choice(["systems"]),
+    help="Put A on the first --system beside B on the second, without a verdict: the best of each "
+    "for a model, task, precision family and sequence length. A may be B.",
+)
 @click.option(
     "--only",
     "shown",
@@ -65,6 +81,9 @@ def compare(
     change first: slower, faster, recovered (faster, as A was slower than before), can't tell, same
     (within --margin for sure), not comparable, or not judged for an open error of the audit.
     """
+    if asked.pop("across"):
+        _across((a, b), reviewed, gate, asked)
+        return 0
     shown: Collection[str] = asked.pop("shown") or triage.ONLY
     compared, style = _compared(a, b, reviewed, asked), str(asked["style"])
     whole = match.together([found for _, _, found in compared])
@@ -98,6 +117,34 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
                 nothing = report.why_nothing(pair[0].name, pair[1].name, found, scope)
                 click.echo(nothing, err=asked["style"] != "table")
     return compared
+
+
+def _across(
+    names: tuple[str, str], reviewed: Path | None, gate: frozenset[str], asked: dict[str, Any]
+) -> None:
+    """Print the best of two systems. Raises UsageError for an option that is of verdicts."""
+    style = str(asked["style"])
+    if gate or asked["shown"] or style not in ("table", "json"):
+        message = (
+            "--across systems gives no verdict: it takes no --fail-on, no --only, and --format"
+        )
+        raise click.UsageError(f"{message} table or json alone")
+    scope = Scope(asked["framework"], asked["system"], asked["model"])
+    with reading_current(store_url(asked["db"])) as connection:
+        wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
+        frameworks = asked["framework"]
+        known = [it for it in releases.known_releases(connection)
+                 if not frameworks or it.framework in frameworks]  # fmt: skip
+        a, b = (releases.named(name, known) for name in names)
+        found = across.of_systems(connection, (a, b), scope, wrong, asked["metric"])
+    if style == "json":
+        options.print_json(across.document(found))
+        return
+    ends = (f"{name} is {it.name} on {system}"
+            for name, it, system in zip("AB", (a, b), asked["system"], strict=True))  # fmt: skip
+    rows = [_with_air(across.cells(it)) for it in found.pairs]
+    options.print_table(f"Across systems: {', '.join(ends)}", across.COLUMNS, rows)
+    click.echo(across.summary(found))
 
 
 def _closing(whole: Comparison, slower: Sequence[Match]) -> dict[str, Sequence[Match | Side]]:

@@ -1,8 +1,11 @@
 """Options that several commands share, and the printing of tables and JSON."""
 
 import json
+import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -199,11 +202,70 @@ def print_table(
     most_columns: int = PIPE_WIDTH,
 ) -> None:
     """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
+    known = [[visible(text(cell)) for cell in row] for row in rows]
+    if not _may_be_terminal() and (
+        plain := plain_table(visible(title), columns, known, most_columns)
+    ):
+        click.echo(plain)
+        return
     console = _console(most_columns)
     console.print(
         visible(title), style="italic"
     )  # a title of the table's own is broken at its width
-    console.print(_table(columns, rows))
+    console.print(_table(columns, known))
+
+
+def _may_be_terminal() -> bool:
+    """Whether rich may take stdout for a terminal."""
+    forced = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    return sys.stdout.isatty() or any(name in os.environ for name in forced)
+
+
+def plain_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], most_columns: int
+) -> str | None:
+    """A table as rich prints it to a file, which takes a hundred times as long for many rows.
+
+    None where rich must break a line, or where it reads more into a text than its letters.
+    """
+    lines = [[cell.split("\n") for cell in row] for row in (columns, *rows)]
+    spans = [[[_width(line) for line in cell] for cell in row] for row in lines]
+    widths = [max(1, *map(max, column)) for column in zip(*spans, strict=True)]
+    across = sum(widths) + 3 * len(widths) + 1
+    if max(across, *map(_width, title.split("\n"))) > most_columns:
+        return None
+    if any(_READ_MORE_INTO.search(cell) for row in (columns, *rows) for cell in row):
+        return None
+    blank = " " * across
+    printed = [title, blank]
+    for row, its in zip(lines, spans, strict=True):
+        padded = [
+            [line + " " * (most - span) for line, span in zip(cell, of_cell, strict=True)]
+            for cell, of_cell, most in zip(row, its, widths, strict=True)
+        ]
+        empty = [" " * most for most in widths]
+        for place in range(max(map(len, padded))):
+            parts = (
+                cell[place] if place < len(cell) else air
+                for cell, air in zip(padded, empty, strict=True)
+            )
+            printed.append(f"  {'   '.join(parts)}  ")
+        if row is lines[0]:
+            printed.append(f" {'─' * (across - 2)} ")
+    return "\n".join((*printed, blank))
+
+
+def _width(line: str) -> int:
+    """The columns of a terminal that a line takes."""
+    if line.isascii():
+        return len(line)
+    from rich.cells import cell_len
+
+    return cell_len(line)
+
+
+_READ_MORE_INTO: Final = re.compile(r"\t|:\S*:")
+"""Tabs, and names of emoji between colons."""
 
 
 def print_names(

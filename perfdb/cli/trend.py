@@ -17,7 +17,7 @@ from perfdb.compare.trend import Point, Series
 from perfdb.db.session import reading_current, store_url
 from perfdb.metrics import METRICS
 from perfdb.queries.scope import Scope
-from perfdb.record import Result
+from perfdb.record import Origin, Result
 from perfdb.units import UNKNOWN, counted, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -79,7 +79,8 @@ def trend(
         wrong = gates.unaccepted(connection, reviewed, judge_all)
         results = marked(releases.results_of_words(connection, asked, scope), wrong)
         choices = releases.known_releases(connection)
-        versions = releases.versions(connection, choices)
+        origins = map(Origin, {one.origin for one in results})
+        versions = releases.versions(connection, choices, origins)
     keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
     found = trending.noted_missing(_followed(results, choices, (metric, margin), keys), versions)
     closed = [gate & one.closes(least(one.metric)) for one in found]
@@ -223,6 +224,7 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         report.ended(side),
         report.flag(side),
         report.median(side, series.metric),
+        report.restated(judged, series.metric) if judged else "",
     )
     return (
         "\n".join(filter(None, notes)),
@@ -243,11 +245,8 @@ def _verdict(judged: Judgement, metric: str) -> str:
 
 def _runs(series: Series, point: Point) -> str:
     """A bar for each run; of many also how many they are, and from where to where."""
-    figures, every = (
-        figures_of((run for it in points for run in it.side.results), series.metric)
-        for points in ([point], series.points)
-    )
-    bars = sparkline(figures, (min(every, default=0.0), max(every, default=0.0)))
+    figures = figures_of(point.side.results, series.metric)
+    bars = sparkline(figures, series.extent)
     if len(figures) <= MOST_BARS:
         return bars
     low, high = (report.printed(METRICS[series.metric], end(figures)) for end in (min, max))

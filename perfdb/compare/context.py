@@ -95,5 +95,7 @@ def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
 
 
 def _sample(side: Side) -> Sample | None:
-    figures = side.figures("step_time_s") or side.figures(RATE)
-    return noise.sample(figures) if figures and not side.shown.has_open_errors else None
+    if side.shown.has_open_errors:
+        return None
+    known = (metric for metric in ("step_time_s", RATE) if side.median(metric) is not None)
+    return next(map(side.sample, known), None)

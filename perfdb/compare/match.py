@@ -31,6 +31,8 @@ class Level(StrEnum):
     BEST = "best"
     """The best of each side for a model, system, precision family, task and sequence length, at
     other numbers of GPUs, batch sizes or recipes of the precision."""
+    SYSTEMS = "systems"
+    """The same on two systems, as `perfdb.compare.across` has it."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,7 @@ def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Mat
     if level is Level.CONFIGURATION:
         apart = {}
     elif level is Level.BEST:
-        sizes = {name: (a.shown.value(name), b.shown.value(name)) for name in WORKLOAD_FIELDS}
-        apart = {name: it for name, it in sizes.items() if it[0] != it[1]} | dict(apart)  # type: ignore[assignment]
+        apart = at_other_sizes(a.shown, b.shown)
     return Match(level, a, b, metric, judged, apart)
 
 
@@ -162,7 +163,7 @@ def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair
     of_a, of_b = (grouped(sides, attrgetter("shown.case_key")) for sides in (a, b))
     for shared in of_a.keys() & of_b.keys():
         metric = metric_for(of_a[shared], of_b[shared], asked)
-        for one, other in _pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
+        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
             yield Level.CONFIGURATION, one, other
     work = _work_keys(a, b)
     rest_a, rest_b = (
@@ -217,7 +218,7 @@ def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair
     of_a, of_b = (grouped(sides, lambda it: work[id(it)]) for sides in (a, b))
     for shared in of_a.keys() & of_b.keys():
         metric = metric_for(of_a[shared], of_b[shared], asked)
-        for one, other in _pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
+        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
             is_same = one.shown.case_key == other.shown.case_key
             if not (is_same or is_compatible(one.shown, other.shown)):
                 yield Level.WORKLOAD, one, other
@@ -227,23 +228,23 @@ def _best_of_each(
     a: list[Side], b: list[Side], asked: str | None, used: Collection[int]
 ) -> Iterator[Pair]:
     """The best of both sides where nothing of the kind has a match, by a figure of any size."""
-    of_a, of_b = (grouped(sides, lambda it: _kind(it.shown)) for sides in (a, b))
-    for kind in of_a.keys() & of_b.keys():
-        if any(id(side) in used for side in (*of_a[kind], *of_b[kind])):
+    of_a, of_b = (grouped(sides, lambda it: kind(it.shown)) for sides in (a, b))
+    for shared in of_a.keys() & of_b.keys():
+        if any(id(side) in used for side in (*of_a[shared], *of_b[shared])):
             continue
-        metric = metric_for(of_a[kind], of_b[kind], asked)
+        metric = metric_for(of_a[shared], of_b[shared], asked)
         if metric not in OF_ANY_SIZE:
             continue
-        for one, other in _pairs(_best(of_a[kind], metric), _best(of_b[kind], metric)):
+        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
             yield Level.BEST, one, other
 
 
-def _kind(result: Result) -> tuple[object, ...]:
-    """Model, system, precision family, task and sequence length."""
+def kind(result: Result) -> tuple[object, ...]:
+    """System, model, precision family, task and sequence length."""
     known = catalog.precisions().get(result.precision or "")
     family = known.peak if known and known.peak else result.precision
-    work = result.model, result.qualifiers, result.system, result.task, result.sequence_length
-    return (*work, family)
+    work = result.model, result.qualifiers, result.task, result.sequence_length
+    return (result.system, *work, family)
 
 
 def _best(sides: list[Side], metric: str) -> Mapping[Origin, Side]:
@@ -251,7 +252,8 @@ def _best(sides: list[Side], metric: str) -> Mapping[Origin, Side]:
     return {side.origin: side for side in sorted(sides, key=lambda side: goodness(side, metric))}
 
 
-def _pairs(a: Mapping[Origin, Side], b: Mapping[Origin, Side]) -> list[tuple[Side, Side]]:
+def in_pairs(a: Mapping[Origin, Side], b: Mapping[Origin, Side]) -> list[tuple[Side, Side]]:
+    """Sides of the same origin; where no origin is on both, each with each."""
     shared = [origin for origin in Origin if origin in a and origin in b]
     if shared:
         return [(a[origin], b[origin]) for origin in shared]
@@ -291,6 +293,12 @@ def differences(a: Result, b: Result) -> Differences:
     options = sorted(a.options.keys() | b.options.keys())
     pairs |= {name: (a.options.get(name), b.options.get(name)) for name in options}
     return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
+
+
+def at_other_sizes(a: Result, b: Result) -> Differences:
+    """The same, with the fields of the work in which they differ."""
+    sizes = {name: (a.value(name), b.value(name)) for name in WORKLOAD_FIELDS}
+    return {name: it for name, it in sizes.items() if it[0] != it[1]} | dict(differences(a, b))  # type: ignore[return-value]
 
 
 AT: Final[Mapping[str, Callable[[Result], str]]] = {

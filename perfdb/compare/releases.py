@@ -27,7 +27,10 @@ from perfdb.versions import is_numbered, stage_order
 
 
 class KnownRelease(Frozen):
-    """A release as `perfdb.queries.catalog.all_releases` gives it."""
+    """A release as `perfdb.queries.catalog` gives it.
+
+    When it began is known only where that alone tells it from another one of the same place.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -84,8 +87,7 @@ def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
     """
 
     def order(one: KnownRelease) -> tuple[object, ...]:
-        version = (one.release is None, stage_order(one.release))
-        return (one.framework, *version, one.began, one.release_id)
+        return (*_place(one), one.began, one.release_id)
 
     earliest = {one.release_id: one for one in sorted(known, key=lambda one: one.began)[::-1]}
     found = []
@@ -97,6 +99,11 @@ def choices(known: Iterable[KnownRelease]) -> tuple[Choice, ...]:
             ids = tuple(one.release_id for one in some)
             found.append(Choice(f"{name} [{box}]", framework, None, ids))
     return tuple(found)
+
+
+def _place(one: KnownRelease) -> tuple[object, ...]:
+    """What orders releases, but for when they began: framework and version."""
+    return (one.framework, one.release is None, stage_order(one.release))
 
 
 def in_order(choices: Iterable[Choice]) -> Mapping[int, str]:
@@ -201,9 +208,18 @@ _ATTRIBUTES: Final = frozenset(one.name for one in dataclasses.fields(Result))
 
 
 def known_releases(connection: Connection) -> tuple[Choice, ...]:
-    """The releases that have results, as a person can name them."""
-    rows = connection.execute(catalog.all_releases()).mappings()
-    return choices(KnownRelease.model_validate(row) for row in rows)
+    """The releases that have results, as a person can name them.
+
+    The results themselves are read only of releases that their versions do not put in order.
+    """
+    rows = connection.execute(catalog.releases_with_results()).mappings()
+    known = {one.release_id: one for one in map(KnownRelease.model_validate, rows)}
+    alike = [some for some in grouped(known.values(), _place).values() if len(some) > 1]
+    if tied := [one.release_id for some in alike for one in some]:
+        rows = connection.execute(catalog.all_releases(tied)).mappings()
+        begun = sorted(map(KnownRelease.model_validate, rows), key=lambda one: one.began)
+        known |= {one.release_id: one for one in reversed(begun)}
+    return choices(known.values())
 
 
 def release_ids(connection: Connection, name: str | None) -> tuple[int, ...] | None:
@@ -343,15 +359,16 @@ def _nothing_left(words: Sequence[str], only: Scope) -> Diagnostic:
 
 
 def versions(
-    connection: Connection, choices: Sequence[Choice]
+    connection: Connection, choices: Sequence[Choice], origins: Iterable[Origin] = Origin
 ) -> Mapping[tuple[str, Origin], Sequence[str]]:
-    """The releases of each framework that have results of an origin, in the order of `choices`.
+    """The releases of each framework that have results of each origin, in the order of `choices`.
 
     Unstated releases and rolling branches are left out, as they have no place in that order.
     """
     of_ids: dict[int, set[tuple[str, Origin]]] = defaultdict(set)
-    for row in connection.execute(catalog.all_releases()).mappings():
-        of_ids[row["release_id"]].add((row["framework"], Origin(row["origin"])))
+    for origin in origins:
+        for row in connection.execute(catalog.releases_with_results(origin)).mappings():
+            of_ids[row["release_id"]].add((row["framework"], origin))
     numbered = {
         one for choice in choices if is_numbered(choice.version) for one in choice.release_ids
     }

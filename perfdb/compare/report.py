@@ -8,6 +8,7 @@ from typing import Final
 
 from perfdb import fields, units
 from perfdb.audit.interval import in_cell
+from perfdb.audit.restated import Restated
 from perfdb.catalog import titles
 from perfdb.compare.match import Comparison, Differences, Level, Match, nearest
 from perfdb.compare.noise import BASELINE
@@ -192,9 +193,19 @@ def remark(match: Match) -> str:
     )
     words = a if a == b else f"A: {a}; B: {b}"
     count = match.judgement.num_baseline
+    words += f"; {restated(match.judgement, match.metric)}" if match.judgement.restated else ""
     words += f"; baseline of {min(count, BASELINE)} releases" if count > 1 else ""
     failed = match.judgement.verdict is Verdict.FAILED
     return "; ".join(filter(None, (words, None if failed else match.judgement.reason)))
+
+
+def restated(judgement: Judgement, metric: str) -> str:
+    """'B restated from causal as full: 1,445.50 (identified by 51.47 GFLOP per token)'."""
+    if (it := judgement.restated) is None:
+        return ""
+    value = printed(METRICS[metric], _figure_of(it, metric))
+    words = f"B restated from {it.restated_from} as {it.convention}: {value}"
+    return f"{words} ({it.note})" if it.note else words
 
 
 def remark_of(side: Side) -> str:
@@ -347,12 +358,26 @@ def matched(match: Match) -> Fields:
         "b": usable(match.b.shown, metric),
         "median_a": match.a.median(metric),
         "median_b": match.b.median(metric),
+        **_restated(judgement, metric),
         **_ratio(judgement),
         "verdict": named(judgement.verdict, metric),
         "reason": judgement.reason,
         "false_discovery_rate": judgement.rate,
         "num_baseline_releases": judgement.num_baseline,
     }
+
+
+def _restated(judgement: Judgement, metric: str) -> Fields:
+    it = judgement.restated
+    return {
+        "restated_b": None if it is None else _figure_of(it, metric),
+        "convention": it and it.convention,
+        "restated_from": it and it.restated_from,
+    }
+
+
+def _figure_of(it: Restated, metric: str) -> float | None:
+    return it.mfu if metric == "mfu" else it.tflops_per_sec_per_gpu
 
 
 def _pairs(differences: Differences) -> Mapping[str, object]:

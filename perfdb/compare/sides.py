@@ -1,12 +1,13 @@
 """The results of one case at one release: one or several runs, and the figure they have."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from statistics import median
 
 from perfdb.audit.equations import whole_samples
+from perfdb.compare.noise import Sample, sample
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND
 from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result
@@ -59,14 +60,39 @@ class Side:
     results: tuple[Result, ...]
     has_whole_samples: bool = False
     """Whether all tokens/s of its page are whole samples per second: they were rounded to that."""
+    stated: "Side | None" = None
+    """As it was stated, with its digits, where its FLOPs are restated; None: they are not."""
+    _medians: dict[str, float | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _samples: dict[str, Sample] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # Those that were asked for: a side is in the history of each later release. They are no cached
+    # properties, whose lock takes longer than the rest of it.
 
-    @cached_property
+    def with_flops(self, factor: float, convention: str | None) -> "Side":
+        """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""
+        mine = self.shown.flops_convention
+
+        def moved(one: Result) -> Result:
+            if one.flops_convention != mine:
+                return one
+            known = {name: it for name in CONVENTION_BOUND if (it := one.figure(name)) is not None}
+            scaled = {name: value * factor for name, value in known.items()}
+            return replace(one, flops_convention=convention, **scaled)  # type: ignore[arg-type]
+
+        return replace(self, results=tuple(map(moved, self.results)), stated=self)
+
+    @property
     def shown(self) -> Result:
         """The result a table prints: of the finished runs the one of median step time.
 
         The faster of the middle two where their number is even, as
         `perfdb.queries.results.representative` does.
         """
+        return self.results[0] if len(self.results) == 1 else self._middle
+
+    @cached_property
+    def _middle(self) -> Result:
 
         def step_time(one: Result) -> tuple[bool, float, int]:
             return (one.step_time_s is None, one.step_time_s or 0.0, one.result_id)
@@ -85,10 +111,11 @@ class Side:
             self._medians[metric] = median(known) if known else None
         return self._medians[metric]
 
-    @cached_property
-    def _medians(self) -> dict[str, float | None]:
-        """Those that were asked for: a trend asks for each many times."""
-        return {}
+    def sample(self, metric: str) -> Sample:
+        """The logarithms of its figures. Raises ZeroDivisionError where it has none."""
+        if metric not in self._samples:
+            self._samples[metric] = sample(self.figures(metric))
+        return self._samples[metric]
 
     def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
@@ -122,7 +149,7 @@ class Side:
         """Whether another figure can be compared with that of this side."""
         return self.median(metric) is not None and not self.shown.has_open_errors
 
-    @cached_property
+    @property
     def finished(self) -> tuple[Result, ...]:
         """The results that have figures which count."""
         return tuple(result for result in self.results if result.counts)
@@ -146,7 +173,7 @@ class Side:
         """Whether its figures are measured or published."""
         return self.results[0].origin
 
-    @property
+    @cached_property
     def windows(self) -> frozenset[str]:
         """The known windows of its finished runs."""
         return frozenset(one.window for one in self.finished if one.window)

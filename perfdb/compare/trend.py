@@ -14,6 +14,7 @@ from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
     Pages,
     Side,
+    figures_of,
     layout_order,
     rounding_pages,
     side_of,
@@ -110,6 +111,13 @@ class Series:
     def shown(self) -> Result:
         """The result of its last point."""
         return self.points[-1].side.shown
+
+    @cached_property
+    def extent(self) -> tuple[float, float]:
+        """The lowest and the highest figure of all runs; zeros where none has one."""
+        runs = (run for point in self.points for run in point.side.results)
+        every = figures_of(runs, self.metric)
+        return min(every, default=0.0), max(every, default=0.0)
 
     @cached_property
     def releases(self) -> tuple[Point, ...]:

@@ -7,13 +7,15 @@ from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from typing import Final
 
 from perfdb import stated
+from perfdb.audit import restated
 from perfdb.audit.interval import half_unit
+from perfdb.audit.restated import Restated
 from perfdb.compare import noise
 from perfdb.compare.noise import MARGIN, Prediction, Prior
 from perfdb.compare.sides import Side, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Origin, Outcome, Result
-from perfdb.stated import RATE
+from perfdb.stated import MFU, RATE
 from perfdb.units import number, percent, significant, text
 
 SAME_PUBLISHED: Final = 0.01
@@ -89,6 +91,8 @@ class Judgement:
     reason: str | None = None
     rate: float | None = None
     num_baseline: int = 1
+    restated: Restated | None = None
+    """The figures of B as A counts FLOPs, of which the ratio is; None: both count alike."""
 
     @property
     def change(self) -> float:
@@ -152,7 +156,8 @@ def judge(
     - Within the tolerance of a metric that has one, as peak memory, over whatever windows, figures
       are the `same`, and else `faster` or `slower`.
     - `not comparable` where a figure is missing, one side is measured and the other published, runs
-      are over different windows, even on one side, or FLOPs are counted differently.
+      are over different windows, even on one side, or FLOPs are counted differently and B cannot be
+      restated as A counts them.
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
     if a.shown.outcome == Outcome.FINISHED != b.shown.outcome:
@@ -179,7 +184,7 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
         return found
     rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
     change, allowed = log(found.ratio), max(rounding, SAME_PUBLISHED)
-    either_way = noise.half_of(noise.sample(runs), noise.MLPERF, _least(b, metric))
+    either_way = noise.half_of(b.sample(metric), noise.MLPERF, _least(b, metric))
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
@@ -211,15 +216,26 @@ def _by_figures(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: T
     ratio = figure_b / figure_a
     if (tolerance := METRICS[metric].tolerance) is not None:
         return _by_tolerance(a, b, metric, tolerance)
-    if reason := _no_measure(a, b, metric) or _not_alike(a, b):
+    if reason := _no_measure(a, b, metric):
+        if (as_a := _restated(a, b, metric)) is None:
+            return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, reason)
+        found, b = as_a
+        return replace(_by_noise(a, b, metric, earlier, terms), restated=found)
+    return _by_noise(a, b, metric, earlier, terms)
+
+
+def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Terms) -> Judgement:
+    """By how much figures of the same quantity vary."""
+    ratio = (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
+    if reason := _not_alike(a, b):
         return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, reason)
     if a.origin == Origin.PUBLISHED and all(len(it.figures(metric)) == 1 for it in (a, b)):
         return _by_rounding(a, b, metric, terms.margin)
     if reason := _lacks_noise(a, metric) or _lacks_noise(b, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
     of_base = [a, *(it for it in earlier if _continues(it, a, metric))]
-    samples = [noise.sample(side.figures(metric)) for side in of_base]
-    new, least = noise.sample(b.figures(metric)), hypot(_least(a, metric), _least(b, metric))
+    samples = [side.sample(metric) for side in of_base]
+    new, least = b.sample(metric), hypot(_least(a, metric), _least(b, metric))
     found = noise.predicted(samples, new, terms.prior(a.shown), least)
     # A page is no sharper than its digits.
     digits = sum(_half_digit(it, metric) for it in (a, b) if len(it.figures(metric)) == 1)
@@ -275,6 +291,7 @@ def _continues(earlier: Side, a: Side, metric: str) -> bool:
 
 def _half_digit(side: Side, metric: str) -> float:
     """Half a unit in the last printed place of a figure, as a share of it; 0 of a run."""
+    side = side.stated or side
     figure = side.median(metric)
     if side.origin != Origin.PUBLISHED or not figure:
         return 0.0
@@ -360,6 +377,23 @@ def _not_alike(a: Side, b: Side) -> str | None:
     return None
 
 
+def _restated(a: Side, b: Side, metric: str) -> tuple[Restated, Side] | None:
+    """B as A counts FLOPs, with the digits that it had; None where no formula tells.
+
+    The figures of both must be those of their conventions: what is left between the counts is
+    rounding.
+    """
+    to, _ = restated.counted_alone(a.shown)
+    counted, note = restated.counted_alone(b.shown)
+    found = restated.restate(b.shown, counted, to, note) if to else None
+    value = found and (found.mfu if metric == MFU else found.tflops_per_sec_per_gpu)
+    stated_figure = usable(b.shown, metric)
+    if not found or not value or not stated_figure:
+        return None
+    side = b.with_flops(value / stated_figure, a.shown.flops_convention)
+    return None if _no_measure(a, side, metric) else (found, side)
+
+
 def _no_measure(a: Side, b: Side, metric: str) -> str | None:
     """Why two figures that count FLOPs are no measure of each other; None where they are."""
     if metric not in CONVENTION_BOUND:
@@ -405,5 +439,6 @@ def _gflop_per_token(side: Side) -> tuple[float, float] | None:
         return None
     rate = next(iter(known))
     of_rate = half_unit(known[rate], rate, result.printed.get(rate)) / known[rate]
-    of_flops = half_unit(known[_TFLOPS], _TFLOPS, result.printed.get(_TFLOPS)) / known[_TFLOPS]
+    flops = usable((side.stated or side).shown, _TFLOPS) or known[_TFLOPS]
+    of_flops = half_unit(flops, _TFLOPS, result.printed.get(_TFLOPS)) / flops
     return known[_TFLOPS] * 1e3 / tokens, max(of_rate, side.rounding(rate)) + of_flops

@@ -4,22 +4,17 @@ The convention of a page is identified by its figures, as in the audit: TFLOP/s 
 FLOPs of a token, which the formula of a convention gives. Other figures are not restated.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from sqlalchemy import Connection
 
-from perfdb import catalog, flops
-from perfdb.audit import check, flop_counts
-from perfdb.audit.interval import Interval
+from perfdb.audit import check
+from perfdb.audit.restated import Restated, counted_by, restate
 from perfdb.audit.rules import ReleaseRows, releases
 from perfdb.export import results
 from perfdb.export.formats import Column, Table
 from perfdb.flops.base import Convention
-from perfdb.messages import note_text
 from perfdb.queries.scope import Scope
-from perfdb.record import Result
-from perfdb.stated import MFU, FigureInputs, figure
-from perfdb.units import significant
 
 COLUMNS: Final = (
     Column("restated_convention", str),
@@ -28,17 +23,6 @@ COLUMNS: Final = (
     Column("restated_from", str),
     Column("restated_note", str),
 )
-PACKED: Final = "examples are packed, of lengths that are not stated: attention is not counted"
-
-
-class Restated(NamedTuple):
-    """The cells of COLUMNS. If only `note` is known, it says why nothing is restated."""
-
-    convention: str | None = None
-    tflops_per_sec_per_gpu: float | None = None
-    mfu: float | None = None
-    restated_from: str | None = None
-    note: str | None = None
 
 
 def table(connection: Connection, convention: Convention, scope: Scope | None = None) -> Table:
@@ -53,71 +37,9 @@ def table(connection: Connection, convention: Convention, scope: Scope | None = 
         release = ReleaseRows(rows)
         counts = {row.result_id: count for row, count in release.counted}
         for row in rows:
-            known, note = flops.CONVENTIONS.get(row.flops_convention or ""), None
-            if known is None:
-                known, note = _identified(row, counts.get(row.result_id), release.usual)
+            known, note = counted_by(row, counts.get(row.result_id), release.usual)
             added[row.result_id] = restate(row, known, convention, note)
     restated = (
         (*cells, *added[row["result_id"]]) for row, cells in zip(found, plain.rows, strict=True)
     )
     return Table((*plain.columns, *COLUMNS), tuple(restated))
-
-
-def _identified(
-    row: Result, count: Interval | None, usual: Convention | None
-) -> tuple[Convention | None, str]:
-    """The convention that explains a row, and how that is known, or why none is.
-
-    It is that of the release if it explains the row, else the plainest one that does.
-    """
-    if count is None:
-        return None, f"{row.model}: without tokens/s or a step time its convention cannot be told"
-    if flop_counts.formula(row, flops.DEFAULT) is None:
-        return None, f"no formula covers {row.model}"
-    explaining = flop_counts.explaining(row, count)
-    text = f"{significant(count.value)} GFLOP per token"
-    if not explaining:
-        return None, f"counts {text}, which no convention gives"
-    return next((one for one in explaining if one == usual), explaining[0]), f"identified by {text}"
-
-
-def restate(
-    row: Result, counted: Convention | None, to: Convention, note: str | None = None
-) -> Restated:
-    """A row's figures, which count by one convention, as another one counts them.
-
-    `note`: how the first convention is known, or why it is not.
-    """
-    if row.model_tflops_per_sec_per_gpu is None and row.mfu is None:
-        reason = note_text(row.withheld) if row.withheld else None
-        return Restated(note=reason or "states neither model TFLOP/s nor MFU")
-    model = catalog.models().get(row.model)
-    if model is None or counted is None:
-        return Restated(note=note or f"{row.model!r} is not in the catalogue")
-    packed = _packed(row, counted)
-    work = flops.CountedWork(model, row.sequence_length, row.task, packed)
-    factor = flops.restate(1.0, work, counted, to)
-    if factor is None:
-        return Restated(note=f"no formula covers {row.model}")
-    tflops = row.model_tflops_per_sec_per_gpu
-    mfu = figure(FigureInputs.model_validate(row, from_attributes=True), MFU)
-    return Restated(
-        to.name,
-        None if tflops is None else tflops * factor,
-        None if mfu is None else mfu * factor,
-        counted.name,
-        "; ".join(filter(None, (note, PACKED if packed else None))) or None,
-    )
-
-
-def _packed(row: Result, counted: Convention) -> bool | None:
-    """Whether a row's figures leave out attention, as of packed examples; None: not known.
-
-    A page has full examples if its figures count attention over the whole sequence, and if it does
-    not call them packed.
-    """
-    if row.task == "pretrain" or row.is_measured:
-        return None
-    if counted.packed_fine_tuning:
-        return True
-    return None if any("packed" in title.lower() for title in row.raw) else False

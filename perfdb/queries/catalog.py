@@ -1,5 +1,7 @@
 """What the store contains: releases, models, pages and rejections, and whether it has changed."""
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from perfdb.db import tables
@@ -9,16 +11,28 @@ from perfdb.queries import Rows
 from perfdb.record import LAST_VERIFIED, Origin
 
 
-def all_releases() -> Rows:
+def releases_with_results(origin: Origin | None = None) -> Rows:
+    """Every release that has current results, or some of an origin, without counting them."""
+    of_release = sa.select(results.c.id).where(results.c.release_id == releases.c.id)
+    if origin is not None:
+        of_release = of_release.where(results.c.origin == origin.value)
+    columns = (releases.c.framework, releases.c.version.label("release"), releases.c.container)
+    return sa.select(releases.c.id.label("release_id"), *columns).where(
+        of_release.where(~results.c.superseded).exists()
+    )
+
+
+def all_releases(among: Collection[int] | None = None) -> Rows:
     """Every release that has results, with how many, ordered by framework and version.
 
+    `among`: of these alone; each of their results is read, with its run and its source.
     `first_at`: when its first run started, or when a result that has no such time was read.
     `verified`: the first date, as printed, at which a file calls a result verified. `first_line`:
     the first line of a file that has a result of it.
     """
     begun = sa.func.coalesce(runs.c.started_at, sources.c.ingested_at)
     release = (releases.c.framework, releases.c.version.label("release"), releases.c.container)
-    return (
+    asked = (
         sa.select(
             releases.c.id.label("release_id"),
             *release,
@@ -35,6 +49,7 @@ def all_releases() -> Rows:
         .group_by(releases.c.id, *release, results.c.origin)
         .order_by(releases.c.framework, releases.c.version, releases.c.id, results.c.origin)
     )
+    return asked if among is None else asked.where(results.c.release_id.in_(among))
 
 
 def releases_of_runs(which: sa.ColumnElement[bool]) -> sa.Select[int]:

@@ -330,11 +330,12 @@ def read(connection: Connection, statement: Rows) -> list[Result]:
     names = list(answer.keys())
     known = [name in _ATTRIBUTES for name in names]
     columns = list(compress(names, known))
+    lacking = {name: value for name, value in _DEFAULTS.items() if name not in columns}
     found = []
     for row in answer:
         result = object.__new__(Result)  # its constructor takes three times as long
         attributes = vars(result)
-        attributes.update(_DEFAULTS)
         attributes.update(zip(columns, compress(row, known), strict=True))
+        attributes.update(lacking)
         found.append(result)
     return found
