@@ -235,7 +235,8 @@ def _best_of_each(
         if metric not in OF_ANY_SIZE:
             continue
         for one, other in _pairs(_best(of_a[kind], metric), _best(of_b[kind], metric)):
-            yield Level.BEST, one, other
+            if None not in (one.median(metric), other.median(metric)):
+                yield Level.BEST, one, other
 
 
 def _kind(result: Result) -> tuple[object, ...]:
