@@ -61,6 +61,7 @@ class TestLevels:
             len(comparison(a, b, metric).best)
             for metric in (None, "step_time_s", "peak_memory_bytes")
         ]
+        assert () == comparison(a, [replace(b[0], withheld=Note(NoteCode.NO_BENCHMARK, {}))]).best
 
 
 class TestEarlier:

@@ -236,7 +236,8 @@ def _best_of_each(
         if metric not in OF_ANY_SIZE:
             continue
         for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
-            yield Level.BEST, one, other
+            if None not in (one.median(metric), other.median(metric)):
+                yield Level.BEST, one, other
 
 
 def kind(result: Result) -> tuple[object, ...]:
@@ -320,7 +321,7 @@ def nearest(side: Side, others: Iterable[Side]) -> dict[str, list[Scalar | None]
 
 
 def nearest_text(side: Side, others: Iterable[Side]) -> str:
-    """'B has it at GBS 128 or FP8-MX'; empty where nothing is near."""
+    """'B has it at GBS 128 or MXFP8'; empty where nothing is near."""
     found = dict.fromkeys(AT[field](other) for field, other in _differing_in_one(side, others))
     return f"B has it at {' or '.join(found)}" if found else ""
 
