@@ -146,9 +146,9 @@ def test_a_finding_carries_whose_it_is_and_the_gravest_comes_first() -> None:
 
 
 def test_a_message_names_models_systems_precisions_and_tasks_as_tables_do() -> None:
-    """What the catalogue lacks keeps its name."""
+    """What the catalogue lacks has its name in words."""
     common = {"tokens_per_sec_per_gpu": 900.0, "qualifiers": "2-node", "task": "lora"}
-    for model, title in (("llama3-70b", "Llama 3 70B"), ("no-such-model", "no-such-model")):
+    for model, title in (("llama3-70b", "Llama 3 70B"), ("no-such-model", "No Such Model")):
         faster = common | {"model": model, "tokens_per_sec_per_gpu": 1000.0}
         rows = [result(**common | {"model": model, "precision": "fp8_cs"}), result(**faster)]
         found = next(it for it in audit(rows) if it.rule == "faster_precision")

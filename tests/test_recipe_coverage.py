@@ -93,7 +93,8 @@ def test_a_row_whose_case_was_measured_counts_as_reproduced_if_it_is_as_fast(
     row = Result(**of_case, case_key="page", tokens_per_sec_per_gpu=16222.0)
     run = Result(
         **of_case, case_key=spec.case.key, origin=Origin.MEASURED, run_id="run",
-        tokens_per_sec_per_gpu=tokens_per_sec_per_gpu,
+        tokens_per_sec_per_gpu=tokens_per_sec_per_gpu, num_steps=40, step_time_s=1.0,
+        step_time_p10_s=0.99, step_time_p90_s=1.01,
     )  # fmt: skip
     [found] = coverage([row, run], SPECS)
     assert (spec, {}, is_reproduced) == (found.spec, found.corrections, found.is_reproduced)

@@ -263,7 +263,7 @@ def _by_interval(found: Prediction, ratio: float, metric: str, margin: float) ->
     if apart > max(found.half, allowed):
         return replace(judged, verdict=_verdict(found.change, 0.0, metric))
     more = found.repeats(margin)
-    repeats = f"{more} repeats would tell" if more else "more repeats than are worth it would tell"
+    repeats = f"{more} repeats would tell" if more else "too noisy for repeats to tell"
     return replace(judged, reason=f"±{percent(found.half)}; {repeats}")
 
 
