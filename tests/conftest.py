@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import uuid
@@ -60,6 +61,14 @@ def no_run_of_another(
 ) -> None:
     """No test waits for a run that somebody makes on this machine."""
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.getbasetemp()))
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """A shell starts background jobs with SIGINT ignored, which children would inherit."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
