@@ -66,10 +66,10 @@ def before_nodes(known: Environment, *, in_image: bool) -> Environment:
 def of_nodes(known: Environment, run: RunDir) -> Environment:
     """What the nodes of a run's job say of themselves, and Slurm of the job, is added."""
     job = run.job_facts.read_text(errors="replace") if run.job_facts.is_file() else ""
-    said = dict(line.split("=", 1) for line in job.splitlines() if "=" in line)
+    facts = dict(line.split("=", 1) for line in job.splitlines() if "=" in line)
     found: dict[str, object] = {
-        "variables": {**known.variables, **relevant(said)},
-        "container_digest": said.get("container_digest", known.container_digest),
+        "variables": {**known.variables, **relevant(facts)},
+        "container_digest": facts.get("container_digest", known.container_digest),
     }
     files = sorted(run.node_facts.glob("[0-9]*.txt"), key=lambda file: int(file.stem))
     printed = [file.read_text(errors="replace") for file in files]
@@ -85,14 +85,14 @@ def of_nodes(known: Environment, run: RunDir) -> Environment:
 
 def of_node(printed: str) -> NodeGroup:
     """What a node says of itself, in lines of a word and a value; no value: it is not known."""
-    said: dict[str, list[str]] = {}
+    facts: dict[str, list[str]] = {}
     for line in printed.splitlines():
         name, _, value = line.partition(" ")
         if value.strip():
-            said.setdefault(name, []).append(" ".join(value.split()))
-    one = {name: values[0] for name, values in said.items()}
-    gpus = [[cell.strip() for cell in line.split(",")] for line in said.get("gpu", ())]
-    machine = from_nvidia_smi("\n".join(said.get("gpu", ())))
+            facts.setdefault(name, []).append(" ".join(value.split()))
+    one = {name: values[0] for name, values in facts.items()}
+    gpus = [[cell.strip() for cell in line.split(",")] for line in facts.get("gpu", ())]
+    machine = from_nvidia_smi("\n".join(facts.get("gpu", ())))
     memory_kib = _number(one.get("memory_kib"))
     return NodeGroup(
         hostnames=(one.get("hostname", ""),),
@@ -109,7 +109,7 @@ def of_node(printed: str) -> NodeGroup:
         driver=machine.driver,
         cuda=one.get("cuda"),
         nccl=one.get("nccl"),
-        nics=tuple(said.get("nic", ())),
+        nics=tuple(facts.get("nic", ())),
     )
 
 

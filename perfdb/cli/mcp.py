@@ -46,8 +46,8 @@ def server(db: str | None) -> Any:
         remedy = "pip install 'perfdb[mcp]'"
         raise InputError(Diagnostic("perfdb mcp", "mcp is not installed", remedy=remedy)) from None
 
-    def told(tool: Tool) -> Tool:
-        """A tool that tells the agent what perfdb refuses, as a command tells a person."""
+    def refusing(tool: Tool) -> Tool:
+        """A tool whose refusals reach the agent as messages."""
 
         @wraps(tool)
         def asked(*args: object, **kwargs: object) -> Mapping[str, object]:
@@ -60,7 +60,7 @@ def server(db: str | None) -> Any:
 
     made = MCPServer("perfdb", instructions=INSTRUCTIONS, log_level="WARNING")
     for tool in _Tools(db).all:
-        made.tool()(told(tool))
+        made.tool()(refusing(tool))
     return made
 
 

@@ -103,13 +103,13 @@ def _match(a: Side, b: Side, metric: str) -> Match:
     found = judge(a, b, metric)
     is_apart = found.verdict is Verdict.NOT_COMPARABLE
     ratio = None if is_apart and metric in CONVENTION_BOUND else found.ratio
-    told = replace(
+    judged = replace(
         found, ratio=ratio, low=None, high=None, rate=None, verdict=Verdict.NOT_JUDGED,
         reason=found.reason if is_apart else None,
     )  # fmt: skip
     apart = at_other_sizes(a.shown, b.shown)
     return Match(
-        Level.SYSTEMS, a, b, metric, told, {n: it for n, it in apart.items() if n != "system"}
+        Level.SYSTEMS, a, b, metric, judged, {n: it for n, it in apart.items() if n != "system"}
     )
 
 
