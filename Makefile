@@ -10,7 +10,7 @@ AUTOMODEL_VENV ?= .venv-automodel
 AUTOMODEL_INSTALLED := $(AUTOMODEL_VENV)/.installed
 RECIPES ?= recipes/
 SECONDS ?= 60
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 TARGETS ?=
 # Where PyTorch's builds for CPU are; PyPI has the one with CUDA alone.
 CPU_WHEELS ?= $(or $(PIP_FIND_LINKS),https://download.pytorch.org/whl/cpu/torch/)
@@ -47,7 +47,7 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "site      $(CURDIR)/docs/_build/html/index.html"
 	@echo "dashboard make dashboard"
 
-# One worker more than there are cores: tests of processes and of browsers often wait.
+# Two workers more than there are cores: tests of processes, Slurm and browsers often wait.
 test: $(INSTALLED) ## install and run the whole test suite
 	$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 

@@ -82,23 +82,28 @@ def table(name: str, file: Path | None = None) -> "Document | None":
     return Document(document.where, content[name], lines)
 
 
-@cache
 def _document(file: Path | None) -> "Document | None":
     """The file, with its tables checked. Raises ConfigError."""
     if file is None:
         return None
     try:
-        text = file.read_text(encoding="utf-8")
+        return _checked(str(file), file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(Diagnostic(str(file), f"not TOML: {error}")) from error
+
+
+@cache
+def _checked(where: str, text: str) -> "Document":
+    """The text of a file, which may be another one when a path is read again."""
+    try:
         content = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         at = _AT_LINE.search(str(error))
         message = f"not TOML: {_AT_LINE.sub('', str(error))}"
-        raise ConfigError(
-            Diagnostic(str(file), message, line=int(at[1]) if at else None)
-        ) from error
+        raise ConfigError(Diagnostic(where, message, line=int(at[1]) if at else None)) from error
     from perfdb.yamlfile import Document  # noqa: PLC0415  a site is built without it
 
-    document = Document(str(file), content, _lines(text))
+    document = Document(where, content, _lines(text))
     if unknown := [name for name in content if name not in TABLES]:
         raise ConfigError(
             document.problem((name,), "no such table", suggestion(name, TABLES)) for name in unknown

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from perfdb import config
+
 OWN = """\
 [systems.my-h800]
 title = "My H800"
@@ -85,3 +89,17 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path) -> None:
         assert {2} <= {one.returncode for one in said} <= {0, 2}
     missing = perfdb(tmp_path, "systems", PERFDB_CONFIG="nowhere.toml")
     assert (2, True) == (missing.returncode, "no file nowhere.toml" in missing.stderr)
+
+
+def test_another_file_at_the_same_relative_path_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(config.VARIABLE, raising=False)
+    for account in ("one", "other"):
+        folder = tmp_path / account
+        folder.mkdir()
+        (folder / config.FILE).write_text(f'[slurm]\naccount = "{account}"\n')
+        monkeypatch.chdir(folder)
+        document = config.table("slurm")
+        assert document is not None
+        assert {"account": account} == document.content
