@@ -116,14 +116,14 @@ def test_one_question_to_sacct_knows_the_jobs_of_all_names(accounted: TestCluste
         accounted.run("sbatch", "--requeue", "--overcommit", "--mem=1", "--output=/dev/null",
                       f"--job-name={name}", f"--wrap={command}")  # fmt: skip
     running = ("squeue", "-h", "-t", "R", "-n", "perfdb-c", "-o", "%A")
-    until(lambda: accounted.run(*running).strip())
+    until(lambda: accounted.run(*running).strip(), seconds=120)
     number = accounted.run(*running).strip()
     accounted.run("scontrol", "requeue", number)
-    until(lambda: "PENDING" in accounted.run("squeue", "-h", "-o", "%T"))
-    accounted.run("scontrol", "update", f"JobId={number}", "StartTime=now")
-    until(lambda: accounted.run(*running).strip())
+    until(lambda: "PENDING" in accounted.run("squeue", "-h", "-o", "%T"), seconds=120)
+    accounted.run("scontrol", "update", f"JobId={number}", "StartTime=now+2")
+    until(lambda: accounted.run(*running).strip(), seconds=120)
     accounted.run("scancel", number)
-    until(lambda: not accounted.run("squeue", "--states=all", "-h").strip(), seconds=90)
+    until(lambda: not accounted.run("squeue", "--states=all", "-h").strip(), seconds=120)
     slurm = Slurm()
     found = slurm.jobs(ends)
     assert found is not None
