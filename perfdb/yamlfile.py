@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,7 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from perfdb.errors import Diagnostic, suggestion
+from perfdb.errors import Diagnostic, InputError, suggestion
 
 Place = tuple[str | int, ...]
 """The way to a value: ('matrix', 'num_gpus', 2)."""
@@ -209,6 +210,28 @@ def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place
             lines[inner] = key.start_mark.line + 1
         node.value = [*{str(key.value): (key, value) for key, value in node.value}.values()]
     return twice
+
+
+def text_of(path: Path) -> str:
+    """The text of a file. Raises InputError where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Diagnostic(str(path), f"cannot be read: {error}")) from error
+
+
+def list_of(where: str, text: str, name: str) -> Document | None:
+    """A file that is one list, as a document with that list as its only field.
+
+    None where it has nothing but comments. Raises InputError with every problem.
+    """
+    if all(line.lstrip().startswith("#") or not line.strip() for line in text.splitlines()):
+        return None
+    parsed = parse(where, text)
+    if isinstance(parsed, Unreadable):
+        raise InputError(parsed.problems)
+    lines = {(name, *place): line for place, line in parsed.lines.items()}
+    return Document(where, {name: parsed.content}, lines)
 
 
 def validate(document: Document, kind: type[Value]) -> Value | list[Diagnostic]:

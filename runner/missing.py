@@ -1,5 +1,6 @@
 """Which cases a comparison of two releases lacks; the store is read by `perfdb compare`."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -40,9 +41,9 @@ def missing(pair: str, db: str | None) -> Missing:
     if not (a and dots and b):
         raise InputError(Diagnostic(OPTION, f"{pair!r} is not RELEASE_A..RELEASE_B"))
     try:
-        found = another.answer(
-            ["compare", a, b, *(["--db", db] if db else [])], is_quiet=True
-        )  # fmt: skip
+        # An address may have a password, and everybody sees the arguments of a process.
+        variables = {**os.environ, "PERFDB_URL": db} if db else None
+        found = another.answer(["compare", a, b], variables=variables, is_quiet=True)
     except RunError as error:
         raise InputError(Diagnostic(OPTION, str(error))) from error
     return of_comparison(a, b, found)

@@ -120,6 +120,7 @@ def test_an_agent_asks_over_standard_input_and_output(filled: str) -> None:
     tools, (compared, results, reproduced, rows, wrong) = asyncio.run(asked())
     assert tools == ["releases", "results", "findings", "compare", "reproduce", "sql"]
     assert compared["rows"][0]["verdict"] == "faster"
+    assert (compared["total"], compared["only_a"], compared["only_b"]) == (1, 0, 0)
     assert (results["total"], len(results["rows"])) == (6, 5)
     assert reproduced["run_id"] == "0.16.0-1"
     assert rows == {"rows": [{"number": 6}], "more": False}

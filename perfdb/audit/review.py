@@ -99,11 +99,7 @@ def accepted(reviewed: Path | None) -> tuple[Entry, ...]:
     path = reviewed or REVIEWED
     if not path.is_file():
         return ()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Diagnostic(str(path), f"cannot be read: {error}")) from error
-    return entries(str(path), text)
+    return entries(str(path), yamlfile.text_of(path))
 
 
 def entries(where: str, text: str) -> tuple[Entry, ...]:
@@ -113,13 +109,9 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
     """
     from perfdb.audit.check import RULES  # noqa: PLC0415  a site without entries needs none
 
-    if all(line.lstrip().startswith("#") or not line.strip() for line in text.splitlines()):
+    document = yamlfile.list_of(where, text, ENTRY)
+    if document is None:
         return ()
-    parsed = yamlfile.parse(where, text)
-    if isinstance(parsed, yamlfile.Unreadable):
-        raise InputError(parsed.problems)
-    lines = {(ENTRY, *place): line for place, line in parsed.lines.items()}
-    document = yamlfile.Document(where, {ENTRY: parsed.content}, lines)
     read = yamlfile.validate(document, Acknowledgements)
     if isinstance(read, list):
         raise InputError(read)

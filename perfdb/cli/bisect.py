@@ -23,7 +23,7 @@ from perfdb.errors import Diagnostic, InputError, RunError, suggestion
 from perfdb.jsonfile import content_hash
 from perfdb.record import Frozen
 from perfdb.rundir import RunDir
-from perfdb.yamlfile import Document, parse, validate
+from perfdb.yamlfile import Document, parse, text_of, validate
 
 
 def _is_name(name: str) -> str:
@@ -108,10 +108,7 @@ def _checked(asked: dict[str, object]) -> dict[str, object]:
 
 def load(file: Path) -> list[Version]:
     """The versions of a file, in its order. Raises InputError with every problem."""
-    try:
-        document = parse(str(file), file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Diagnostic(str(file), f"cannot be read: {error}")) from error
+    document = parse(str(file), text_of(file))
     if not isinstance(document, Document):
         raise InputError(document.problems)
     if not isinstance(document.content, list):

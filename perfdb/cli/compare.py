@@ -84,6 +84,8 @@ def compare(
     if asked.pop("across"):
         _across((a, b), reviewed, gate, asked)
         return 0
+    if asked["shown"] and asked["style"] not in ("table", "markdown"):
+        raise click.UsageError("--only takes --format table or markdown")
     shown: Collection[str] = asked.pop("shown") or triage.ONLY
     compared, style = _compared(a, b, reviewed, asked), str(asked["style"])
     whole = match.together([found for _, _, found in compared])

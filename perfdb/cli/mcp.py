@@ -111,10 +111,15 @@ class _Tools:
         Read `level`, `differences` and `reason` before a ratio: they say what is comparable.
         """
         from perfdb import api
+        from perfdb.compare import report
+        from perfdb.db.session import reading_current, store_url
         from perfdb.queries.scope import Scope
 
-        found = api.compare(a, b, scope=Scope(system=system, model=model), db=self._db)
-        return _page(_records(found), offset)
+        with reading_current(store_url(self._db)) as connection:
+            found = api.compared(connection, a, b, Scope(system=system, model=model))
+        page = _page([report.matched(match) for match in found.matched], offset)
+        alone = {"only_a": len(found.only_a), "only_b": len(found.only_b)}
+        return {"summary": report.summary(found), **alone, **page}
 
     def reproduce(self, result: str) -> Mapping[str, object]:
         """Say what belongs to a number: recipe, configuration, container, command, source line.

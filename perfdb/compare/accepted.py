@@ -8,7 +8,7 @@ from typing import Final
 from perfdb import yamlfile
 from perfdb.audit.review import Text
 from perfdb.compare.match import Match
-from perfdb.errors import Diagnostic, InputError
+from perfdb.errors import InputError
 from perfdb.record import Frozen, Release
 
 FILE: Final = Path("data/accepted_regressions.yaml")
@@ -62,17 +62,9 @@ def read(path: Path | None) -> tuple[Accepted, ...]:
     named = path or FILE
     if not named.is_file():
         return ()
-    try:
-        text = named.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Diagnostic(str(named), f"cannot be read: {error}")) from error
-    if all(line.lstrip().startswith("#") or not line.strip() for line in text.splitlines()):
+    document = yamlfile.list_of(str(named), yamlfile.text_of(named), _ENTRY)
+    if document is None:
         return ()
-    parsed = yamlfile.parse(str(named), text)
-    if isinstance(parsed, yamlfile.Unreadable):
-        raise InputError(parsed.problems)
-    lines = {(_ENTRY, *place): line for place, line in parsed.lines.items()}
-    document = yamlfile.Document(str(named), {_ENTRY: parsed.content}, lines)
     found = yamlfile.validate(document, _File)
     if isinstance(found, list):
         raise InputError(found)
