@@ -29,6 +29,8 @@ settings.register_profile("anywhere", deadline=None)
 settings.register_profile("integration", deadline=None, derandomize=True)
 settings.load_profile("integration" if os.environ.get("CI") else "anywhere")
 
+ROOT = Path(__file__).parents[1]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: no process is left with a long one when the rest is done."""
@@ -53,6 +55,18 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 def no_store_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds the store that a developer's environment names."""
     monkeypatch.delenv("PERFDB_URL", raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def store_of_the_project_is_untouched() -> Iterator[None]:
+    """`make run` reads the store in the project's folder: a test's rows would be on its site."""
+
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in ROOT.glob("perfdb.sqlite*")}
+
+    before = files()
+    yield
+    assert before == files()
 
 
 @pytest.fixture(autouse=True)
