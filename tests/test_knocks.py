@@ -70,3 +70,24 @@ def test_what_would_take_minutes_is_refused_in_seconds(markup: str, tmp_path: Pa
     assert 0 < done.returncode < 3
     assert markup in done.stderr
     assert done.stderr.count("\n") <= 3
+
+
+def test_ctrl_c_within_a_callback_is_not_lost() -> None:
+    """Python drops what a callback of a weak reference raises; imports have such callbacks."""
+    code = """
+import time, weakref, click
+from perfdb import cli
+
+@click.command()
+def waiting():
+    thing = type("Thing", (), {})()
+    def interrupted(_):
+        raise KeyboardInterrupt
+    kept = weakref.ref(thing, interrupted)
+    del thing
+    time.sleep(20)
+
+cli.main(group=waiting)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (130, "interrupted\n") == (done.returncode, done.stderr)

@@ -1,8 +1,10 @@
 """`perfdb`: the table of commands, and the one door through which errors leave."""
 
+import _thread
 import gc
 import sys
 import tempfile
+import threading
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -110,6 +112,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
     `obj` is the click context's object, such as `runner.session.Tools`.
     """
     output.check()
+    sys.unraisablehook = _again
     gc.set_threshold(100_000)  # a command makes much that it keeps to its end, and hardly a cycle
     try:
         code = _ended(group, obj)
@@ -125,6 +128,16 @@ def main(obj: object = None, group: click.Command = cli) -> None:
             click.echo(f"error: {error}", err=True)
         output.drop(sys.stderr)
     sys.exit(code)
+
+
+def _again(ignored: "sys.UnraisableHookArgs") -> None:
+    """Interrupt once more where Ctrl-C came within a callback of imports, which drops it."""
+    if ignored.exc_type is KeyboardInterrupt:
+        later = threading.Timer(0.01, _thread.interrupt_main)  # at once it would be dropped again
+        later.daemon = True
+        later.start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _ended(group: click.Command, obj: object) -> int:
