@@ -90,4 +90,4 @@ def waiting():
 cli.main(group=waiting)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (130, "interrupted\n") == (done.returncode, done.stderr)
+    assert (130, "interrupted") == (done.returncode, done.stderr.strip())

@@ -1,7 +1,7 @@
 """`perfdb`: the table of commands, and the one door through which errors leave."""
 
-import _thread
 import gc
+import signal
 import sys
 import tempfile
 import threading
@@ -133,7 +133,9 @@ def main(obj: object = None, group: click.Command = cli) -> None:
 def _again(ignored: "sys.UnraisableHookArgs") -> None:
     """Interrupt once more where Ctrl-C came within a callback of imports, which drops it."""
     if ignored.exc_type is KeyboardInterrupt:
-        later = threading.Timer(0.01, _thread.interrupt_main)  # at once it would be dropped again
+        main_thread = threading.main_thread().ident or 0
+        # At once it would be dropped again.
+        later = threading.Timer(0.01, signal.pthread_kill, (main_thread, signal.SIGINT))
         later.daemon = True
         later.start()
     else:
