@@ -86,9 +86,14 @@ def lone(side: Side, others: Sequence[Side], asked: str | None = None) -> tuple[
 
 
 def _table(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return f"**{name.replace('-', ' ').capitalize()}** ({len(rows)})\n\n{table(columns, rows)}"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown."""
     head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
     body = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
-    return f"**{name.replace('-', ' ').capitalize()}** ({len(rows)})\n\n{head}\n{body}"
+    return f"{head}\n{body}"
 
 
 def _escaped(cell: str) -> str:
