@@ -15,6 +15,7 @@ from perfdb.compare import (
     Side,
     accepted,
     across,
+    baselines,
     match,
     releases,
     report,
@@ -75,7 +76,7 @@ def compare(
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
-    frameworks have these, each is compared with itself. The ratio is B over A. Where runs show how
+    frameworks have these, each is compared with itself; or of `perfdb baseline`. The ratio is B over A. Where runs show how
     much they vary, the 99 % interval is of B over the mean of up to three releases that A is the
     last of and between which nothing changed. Verdicts speak of B, in groups with the largest
     change first: slower, faster, recovered (faster, as A was slower than before), can't tell, same
@@ -112,7 +113,8 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
         how = releases.Judging(wrong, asked["metric"], asked["margin"])
         known = releases.known_releases(connection)
-        for pair in releases.both_named(a, b, known, only["framework"]):
+        pairs = releases.both_named(a, b, known, only["framework"], baselines.read())
+        for pair in pairs:
             found = releases.compared(connection, pair, scope, how)
             compared.append((pair[0].name, pair[1].name, found))
             if not found.matched:
@@ -171,8 +173,8 @@ def _print_all(
         options.print_json(document(whole))
         return
     if style == "junit":
-        named = [(f"{name_a} → {name_b}", found) for name_a, name_b, found in compared]
-        click.echo(triage.junit(named, closing))
+        suites = ((f"{a} → {b}", triage.checks(found, closing)) for a, b, found in compared)
+        click.echo(triage.junit(suites))
         return
     for name_a, name_b, found in compared:
         title = f"{name_a} → {name_b}"

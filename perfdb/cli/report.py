@@ -12,7 +12,7 @@ from perfdb.audit import review
 from perfdb.audit.review import Entry
 from perfdb.cli import gates, options
 from perfdb.cli.output import write_bytes
-from perfdb.compare import Choice, Comparison, notes, release_report, releases
+from perfdb.compare import Choice, Comparison, baselines, notes, release_report, releases
 from perfdb.compare import report as wording
 from perfdb.compare.release_report import Link, ReleaseReport
 from perfdb.db.session import reading_current, store_url
@@ -79,7 +79,7 @@ def _reports(
     how = releases.Judging(wrong, asked["metric"], asked["margin"])
     scope = Scope(asked["framework"], asked["system"], asked["model"])
     choices = releases.known_releases(connection)
-    pairs = releases.both_named(*named, choices, asked["framework"])
+    pairs = releases.both_named(*named, choices, asked["framework"], baselines.read())
     if asked["notes_path"] and len(pairs) > 1:
         raise click.UsageError("--notes is on one framework: name it with --framework")
     for pair in pairs:

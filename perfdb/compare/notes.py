@@ -1,4 +1,4 @@
-"""What people write of a release: a Markdown file in version control, merged into its report. Pure.
+"""What people write of a release: a Markdown file in version control, merged into its report.
 
 What stands above the first heading is the front of the report. A heading of two `#` is a section of
 the report and a note on it; one of three begins with the key of a row, as the report prints it.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean
+from textwrap import indent
 from typing import Final
 
 from perfdb.audit import report as of_audit
@@ -325,8 +326,7 @@ def _notes(notes: Notes, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """A list of the notes on rows, each with the key and the words of its row."""
     for key, words in dict(rows).items():
         if text := notes.of_rows.get(key):
-            indented = text.replace("\n", "\n  ")
-            yield f"- `{key[:SHORT_KEY]}` {words}\n\n  {indented}"
+            yield f"- `{key[:SHORT_KEY]}` {words}\n\n{indent(text, '  ')}"
 
 
 def _of_sides(made: ReleaseReport, name: str, sides: Sequence[Side], link: Link) -> list[str]:

@@ -7,7 +7,14 @@ from markupsafe import Markup
 
 from perfdb.audit import report as of_audit
 from perfdb.compare import Match, Verdict, release_report, report, triage
-from perfdb.compare.release_report import CHANGES, MOST_LISTED, History, ReleaseReport, Tally
+from perfdb.compare.release_report import (
+    CHANGES,
+    MOST_LISTED,
+    SHORT_KEY,
+    History,
+    ReleaseReport,
+    Tally,
+)
 from perfdb.metrics import METRICS
 from perfdb.record import Finding
 from perfdb.site import addresses, charts
@@ -48,7 +55,7 @@ def of_rows(made: ReleaseReport, rows: Mapping[str, str]) -> Markup:
 
 def summary(made: ReleaseReport, drawn: Markup) -> Section:
     """How many rows have each verdict and by how much they changed, and the largest as bars."""
-    columns = ("#Rows", "#Geometric mean", "#Range")
+    columns = ("#Rows", "#Mean|geometric mean of the change", "#Range|of the changes")
     tallies = [_cells(it) for it in release_report.by_verdict(made.comparison)]
     places = [[*place, *_cells(it)[1:]] for place, it in release_report.by_place(made.comparison)]
     tables = [plain("Verdicts", heads("Verdict", *columns), tallies)]
@@ -59,9 +66,13 @@ def summary(made: ReleaseReport, drawn: Markup) -> Section:
         "same configuration, or at the best of each."
     )
     below = note(speed, release_report.at_other_sizes(made.comparison))
-    shown = Markup('<div class="perf-tallies">{}</div>\n').format(joined(tables))
+    shown = Markup('<div class="perf-tallies">{}</div>\n').format(joined(map(_narrow, tables)))
     name = release_report.SUMMARY
     return Section(name, [joined((of_section(made, name), shown, below, drawn))])
+
+
+def _narrow(table: Markup) -> Markup:
+    return Markup('<div class="perf-narrow">{}</div>\n').format(table)
 
 
 def _cells(it: Tally) -> list[HtmlCell]:
@@ -104,7 +115,7 @@ def _change(
     made: ReleaseReport, match: Match, words: str, history: History | None
 ) -> dict[str, object]:
     """What the card of a change has."""
-    metric = METRICS[match.metric]
+    metric, key = METRICS[match.metric], release_report.key_of(match)
     a, b = (report.figure(side.shown, metric.name) for side in (match.a, match.b))
     within = report.interval(match.judgement)
     interval = "" if within == UNKNOWN else f" (99\u00a0% interval {within})"
@@ -113,9 +124,14 @@ def _change(
         "is_good": match.judgement.verdict in (Verdict.FASTER, Verdict.RECOVERED),
         "work": words,
         "figures": f"{metric.title} {a} → {b}, B/A {figure(match.judgement.ratio, 3)}{interval}",
-        "remarks": [report.how(match), report.remark(match), *triage.notes(match)],
+        "remarks": [
+            report.how(match),
+            report.remark(match),
+            *triage.notes(match),
+            f"row {key[:SHORT_KEY]}",
+        ],
         "chart": _history(words, match.metric, history) if history else "",
-        "note": prose(made.notes.of_rows.get(release_report.key_of(match), "")),
+        "note": prose(made.notes.of_rows.get(key, "")),
     }
 
 
@@ -146,7 +162,7 @@ def findings(made: ReleaseReport) -> Iterator[Section]:
     items = [_error(it) for it in grave[:MOST_LISTED]]
     more = f"and {len(grave) - len(items):,} more" if len(grave) > len(items) else ""
     listed = render("errors_of_release", errors=items, more=more) if items else Markup("")
-    yield Section(name, [joined((of_section(made, name), table, listed))])
+    yield Section(name, [joined((of_section(made, name), _narrow(table), listed))])
 
 
 def _error(it: Finding) -> str:
@@ -163,7 +179,7 @@ def not_judged(made: ReleaseReport) -> Iterator[Section]:
         [verdict, why, f"{count:,}"] for verdict, why, count in known
     ]
     table = plain(name, heads("Verdict", "~Why", "#Rows"), rows) if rows else paragraph("None.")
-    yield Section(name, [joined((of_section(made, name), table))])
+    yield Section(name, [joined((of_section(made, name), _narrow(table)))])
 
 
 def others(made: ReleaseReport) -> Iterator[Section]:
