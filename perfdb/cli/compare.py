@@ -27,7 +27,6 @@ from perfdb.db.session import reading_current, store_url
 from perfdb.queries.scope import Scope
 from perfdb.record import Release
 
-FORMATS = ("table", "json", "markdown", "junit", "github")
 Compared = list[tuple[str, str, Comparison]]
 """The names of A and B, and their comparison, of each framework."""
 
@@ -37,7 +36,7 @@ Compared = list[tuple[str, str, Comparison]]
 @click.argument("b")
 @options.db_option
 @options.format_option(
-    FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
+    triage.FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
 )
 @options.json_format_option
 @options.metric_option("compare")
@@ -76,11 +75,12 @@ def compare(
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
-    frameworks have these, each is compared with itself; or of `perfdb baseline`. The ratio is B over A. Where runs show how
-    much they vary, the 99 % interval is of B over the mean of up to three releases that A is the
-    last of and between which nothing changed. Verdicts speak of B, in groups with the largest
-    change first: slower, faster, recovered (faster, as A was slower than before), can't tell, same
-    (within --margin for sure), not comparable, or not judged for an open error of the audit.
+    frameworks have these, each is compared with itself; or the name of a baseline (`perfdb
+    baseline`). The ratio is B over A. Where runs show how much they vary, the 99 % interval is of
+    B over the mean of up to three releases that A is the last of and between which nothing
+    changed. Verdicts speak of B, in groups with the largest change first: slower, faster,
+    recovered (faster, as A was slower than before), can't tell, same (within --margin for sure),
+    not comparable, or not judged for an open error of the audit.
     """
     if asked.pop("across"):
         _across((a, b), reviewed, gate, asked)

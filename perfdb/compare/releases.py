@@ -173,8 +173,10 @@ Baselines = Mapping[str, Sequence[str]]
 
 
 def all_named(text: str, known: Sequence[Choice], baselines: Baselines) -> tuple[Choice, ...]:
-    """The release that a text means, or those of the baseline of this name. Raises InputError."""
-    return tuple(named(one, known) for one in baselines.get(text.strip(), (text,)))
+    """The release that a text means, or those of a version or a baseline. Raises InputError."""
+    if names := baselines.get(text.strip()):
+        return tuple(named(one, known) for one in names)
+    return tuple(it for it in known if it.version == text.strip()) or (named(text, known),)
 
 
 def both_named(

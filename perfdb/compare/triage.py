@@ -25,6 +25,8 @@ GROUPS: Final[Mapping[str, tuple[Verdict, ...]]] = {
 NEW, MISSING = "new", "missing"
 ONLY: Final = (*GROUPS, NEW, MISSING)
 """The names of all groups."""
+FORMATS: Final = ("table", "json", "markdown", "junit", "github")
+"""How comparisons and trends are printed."""
 COLUMNS: Final = ("Case", "Figure", "A", "B", "B/A", "99 % interval", "B is")
 
 
