@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages and logs into the store."),
     "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw what a page stated or a run measured."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
+    "report": ("perfdb.cli.report:report", "Write what a release changed, with people's notes."),
+    "baseline": ("perfdb.cli.baseline:baseline", "Name the releases that others are held against."),
     "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
     "reproduce": ("perfdb.cli.reproduce:reproduce", "Say how to get a number; get it again."),
     "bisect": ("perfdb.cli.bisect:bisect", "Find the version at which a case became slower."),

@@ -15,6 +15,7 @@ from perfdb.compare import (
     Side,
     accepted,
     across,
+    baselines,
     match,
     releases,
     report,
@@ -26,7 +27,6 @@ from perfdb.db.session import reading_current, store_url
 from perfdb.queries.scope import Scope
 from perfdb.record import Release
 
-FORMATS = ("table", "json", "markdown", "junit", "github")
 Compared = list[tuple[str, str, Comparison]]
 """The names of A and B, and their comparison, of each framework."""
 
@@ -36,7 +36,7 @@ Compared = list[tuple[str, str, Comparison]]
 @click.argument("b")
 @options.db_option
 @options.format_option(
-    FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
+    triage.FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
 )
 @options.json_format_option
 @options.metric_option("compare")
@@ -75,11 +75,12 @@ def compare(
     """Compare release A with release B, case by case.
 
     A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
-    frameworks have these, each is compared with itself. The ratio is B over A. Where runs show how
-    much they vary, the 99 % interval is of B over the mean of up to three releases that A is the
-    last of and between which nothing changed. Verdicts speak of B, in groups with the largest
-    change first: slower, faster, recovered (faster, as A was slower than before), can't tell, same
-    (within --margin for sure), not comparable, or not judged for an open error of the audit.
+    frameworks have these, each is compared with itself; or the name of a baseline (`perfdb
+    baseline`). The ratio is B over A. Where runs show how much they vary, the 99 % interval is of
+    B over the mean of up to three releases that A is the last of and between which nothing
+    changed. Verdicts speak of B, in groups with the largest change first: slower, faster,
+    recovered (faster, as A was slower than before), can't tell, same (within --margin for sure),
+    not comparable, or not judged for an open error of the audit.
     """
     if asked.pop("across"):
         _across((a, b), reviewed, gate, asked)
@@ -112,7 +113,8 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
         how = releases.Judging(wrong, asked["metric"], asked["margin"])
         known = releases.known_releases(connection)
-        for pair in releases.both_named(a, b, known, only["framework"]):
+        pairs = releases.both_named(a, b, known, only["framework"], baselines.read())
+        for pair in pairs:
             found = releases.compared(connection, pair, scope, how)
             compared.append((pair[0].name, pair[1].name, found))
             if not found.matched:
@@ -171,8 +173,8 @@ def _print_all(
         options.print_json(document(whole))
         return
     if style == "junit":
-        named = [(f"{name_a} → {name_b}", found) for name_a, name_b, found in compared]
-        click.echo(triage.junit(named, closing))
+        suites = ((f"{a} → {b}", triage.checks(found, closing)) for a, b, found in compared)
+        click.echo(triage.junit(suites))
         return
     for name_a, name_b, found in compared:
         title = f"{name_a} → {name_b}"

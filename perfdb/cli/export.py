@@ -1,11 +1,11 @@
 """`perfdb export`: results in one of several formats, and the steps of runs as Parquet."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
+from perfdb.cli.output import write_bytes
 from perfdb.errors import Diagnostic, InputError, suggestion
 
 STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
@@ -79,18 +79,7 @@ def export_results(
             if convention
             else results.table(connection, scope)
         )
-    _write(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
-
-
-def _write(written: bytes, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.buffer.write(written)
-        sys.stdout.flush()
-        return
-    try:
-        output.write_bytes(written)
-    except OSError as error:
-        raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
+    write_bytes(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
 
 
 @export.command("runs")
@@ -111,7 +100,7 @@ def export_runs(style: str, output: Path | None, db: str | None) -> None:
 
     with reading_current(store_url(db)) as connection:
         table = runs.table(connection)
-    _write(FORMATS[style].render(table), output)
+    write_bytes(FORMATS[style].render(table), output)
 
 
 def _partition(_context: object, _option: object, value: str | None) -> tuple[str, ...]:

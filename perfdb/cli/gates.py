@@ -69,8 +69,8 @@ class Least:
         return self.of_metrics.get(metric, self.of_all)
 
 
-def verdict_options(command: Command) -> Command:
-    """--judge-all, --margin, --min-change and --acknowledged: verdicts, and what closes a gate."""
+def judging_options(command: Command) -> Command:
+    """--judge-all, --margin and --acknowledged: verdicts."""
     judge_all = click.option(
         "--judge-all",
         flag_value="yes",
@@ -84,6 +84,11 @@ def verdict_options(command: Command) -> Command:
         callback=fraction,
         help="The change that does not matter: the same is what is within it for sure.",
     )
+    return judge_all(margin(acknowledged_option(command)))
+
+
+def verdict_options(command: Command) -> Command:
+    """The same and --min-change: verdicts, and what closes a gate."""
     min_change = click.option(
         "--min-change",
         "least",
@@ -93,7 +98,7 @@ def verdict_options(command: Command) -> Command:
         help="Let no gate close on what is slower by less than this, such as 2% or "
         "peak_memory_bytes=5%; may be repeated.",
     )
-    return judge_all(margin(min_change(acknowledged_option(command))))
+    return judging_options(min_change(command))
 
 
 def _least(context: object, option: object, values: tuple[str, ...]) -> Least:
