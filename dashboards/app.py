@@ -58,7 +58,10 @@ def main() -> None:
     )
     st.session_state[SAME_PAGE] = st.session_state.get("page") == page.url_path
     st.session_state["page"] = page.url_path
-    if found := data.obstacle():
+    if not st.user.get("is_logged_in", True):  # False where secrets.toml has a section [auth]
+        st.title("perfdb")
+        st.button("Log in", on_click=st.login)
+    elif found := data.obstacle():
         st.title("Nothing to show yet")
         st.info(plain(found.sentence))
         st.write("These commands help. Then reload this page.")

@@ -25,7 +25,7 @@ and 4.6:1 on the dark theme's background, and too faint for words (`ink`)."""
 LEGEND_COLUMNS = 4
 """Systems beside one another in a legend."""
 
-MATCH_PX, BAR_PX, LINES_PX = 46, 58, 360
+MATCH_PX, BAR_PX, LINES_PX = 46, 58, 300
 """The height of a ratio, of a bar with two lines of text above it, and of lines."""
 
 Layers = alt.LayerChart | alt.FacetChart
@@ -210,7 +210,7 @@ def lines(results: Sequence[Result], layout: Layout, order: Sequence[str] = ()) 
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         shape=alt.Shape("origin:N", legend=None)
     )
-    return alt.layer(base.mark_line(), points).properties(height=LINES_PX)
+    return tall(alt.layer(base.mark_line(), points), LINES_PX)
 
 
 def _axis(metric: Metric) -> alt.Axis:
@@ -290,7 +290,7 @@ def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Layers
     is_own = alt.datum.origin == "unofficial"
     points = base.transform_filter(~is_own).mark_point(filled=True, size=80, opacity=0.9)
     own = base.transform_filter(is_own).mark_point(filled=True, size=420, opacity=1, shape=STAR)
-    return alt.layer(points, own).properties(height=LINES_PX)
+    return tall(alt.layer(points, own), LINES_PX)
 
 
 def labels(results: Sequence[Result], layout: Layout) -> list[str]:

@@ -146,7 +146,7 @@ def values(store: Store, axis: str, where: Narrowing = EVERYTHING) -> dict[objec
     """The values of an axis that current results have, with how many cases have each."""
     with reading(make_url(store.address)) as connection:
         answer = connection.execute(best.values_of(axis, where))
-        return dict(answer.tuples().all())
+        return dict(answer.all())
 
 
 def systems_to_draw(store: Store) -> list[str]:

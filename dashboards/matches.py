@@ -75,8 +75,8 @@ def gravest(numbered: Numbered, most: int) -> list[tuple[int, Match]]:
 def styled(matches: Sequence[Match], audited: Findings) -> Styler:
     """The matches as a table, with each verdict in its color."""
     table = frame(matches, audited)
-    if not table["Audit"].any():
-        table = table.drop(columns="Audit")
+    empty = [name for name in ("Audit", "Runs", "99 %") if table[name].isin(["", UNKNOWN]).all()]
+    table = table.drop(columns=empty)
     if table["Figure"].nunique() == 1:
         table = table.drop(columns="Figure")  # it is in the caption
     metric = matches[0].metric
@@ -93,9 +93,7 @@ def frame(matches: Sequence[Match], audited: Findings) -> pd.DataFrame:
 
 def escaped(table: Styler) -> Styler:
     """The table with its words as `st.table` wants them, which takes cells for Markdown."""
-    worded: list[Hashable] = [
-        name for name in table.columns if name not in ("No.", "B/A", "Run", "Runs")
-    ]
+    worded: list[Hashable] = [name for name in table.columns if name not in ("No.", "B/A", "Runs")]
     return table.format(lambda words: plain(str(words)), subset=worded)
 
 

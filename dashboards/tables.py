@@ -192,17 +192,24 @@ PER_RESULT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "
 """The figures of a list of results."""
 
 RESULTS = (
-    "model_title", "system_title", "precision", "release_name", "num_gpus", "layout",
+    "model_title", "system_title", "release_name", "precision", "num_gpus", "layout",
     "global_batch_size", "sequence_length", "task", "origin", "source", "run_link",
 )  # fmt: skip
 """The columns of a list of results, beside their figures."""
 
 
 def listing(
-    results: Sequence[Result], metrics: Sequence[str], described: str, file_name: str
+    results: Sequence[Result],
+    metrics: Sequence[str],
+    described: str,
+    file_name: str,
+    left_out: str = "",
 ) -> None:
-    """A table of results with some of their figures, and the button that downloads it."""
-    rows = frame(results, metrics)
+    """A table of results with some of their figures, and the button that downloads it.
+
+    `left_out`: the column that has the title of the page in each row.
+    """
+    rows = frame(results, metrics).drop(columns=left_out, errors="ignore")
     texts = [it.printed for it in results]
     marks = {
         name: pd.Series([stated.is_computed(it, name) for it in results])
@@ -228,7 +235,7 @@ def frame(results: Sequence[Result], metrics: Sequence[str]) -> pd.DataFrame:
         }  # fmt: skip
         figures_of = {name: stated.figure(it, name) for name in metrics}
         row = {name: words.get(name, getattr(it, name, None)) for name in RESULTS}
-        rows.append({name: row[name] for name in RESULTS[:2]} | figures_of | row)
+        rows.append({name: row[name] for name in RESULTS[:3]} | figures_of | row)
     return pd.DataFrame(rows).convert_dtypes()
 
 

@@ -71,9 +71,9 @@ def test_results_are_narrowed_by_values_one_of_which_may_be_unknown(filled: URL)
         assert [64] == [it.num_gpus for it in results.read(connection, best.page(unknown, 100))]
         assert (1, 1) == tuple(connection.execute(best.totals(unknown)).one())
         assert (5, 7) == tuple(connection.execute(best.totals(EVERYTHING)).one())
-        counts = dict(connection.execute(best.values_of("precision")).tuples().all())
+        counts = dict(connection.execute(best.values_of("precision")).all())
         assert {"bf16": 4, None: 1} == counts
-        sizes = dict(connection.execute(best.values_of("num_gpus", unknown)).tuples().all())
+        sizes = dict(connection.execute(best.values_of("num_gpus", unknown)).all())
         assert {64: 1} == sizes
 
 
@@ -81,6 +81,6 @@ def test_releases_share_the_workloads_that_both_have(filled: URL, tmp_path) -> N
     later = Release(framework="nemo", version="25.07")
     stored(filled, published(case=case(framework="nemo"), release=later), page="later.md")
     with reading(filled) as connection:
-        ids = dict(connection.exec_driver_sql("SELECT version, id FROM releases").tuples().all())
+        ids = dict(connection.exec_driver_sql("SELECT version, id FROM releases").all())
         old, new, core = ids["25.04"], ids["25.07"], ids["0.16.0"]
         assert [1, 0] == [connection.scalar(best.num_shared([old], [it])) for it in (new, core)]

@@ -26,7 +26,7 @@ ALL = "All"
 TABLED = 100
 """The most matches that are text on the page, to be read, searched and printed; the CSV has all."""
 
-CHARTED = 40
+CHARTED = 20
 """The most matches in the chart, as more cannot be read; the table has them all."""
 
 
@@ -106,6 +106,8 @@ def _counted(found: Sequence[Match], name_a: str, name_b: str) -> None:
     counts = Counter(match.judgement.verdict for match in found)
     with st.container(horizontal=True):
         for verdict in Verdict:
+            if not counts[verdict] and verdict not in (Verdict.FASTER, Verdict.SLOWER):
+                continue
             label = charts.verdict_mark(verdict, found[0].metric)
             st.metric(label, counts[verdict], border=True, width=140)
     figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in found))

@@ -44,7 +44,7 @@ SHOWN = (
 )  # fmt: skip
 """A model, its figure and its system are in view on a phone; what distinguishes rows is next."""
 
-MOST_DRAWN = 40
+MOST_DRAWN = 20
 """The most bars that are drawn, as more cannot be read."""
 
 CHARTABLE = {metric.title: metric for metric in METRICS.values()}

@@ -74,10 +74,10 @@ def _row(one: Finding) -> dict[str, str]:
     return {
         "Kind": one.kind,
         "Rule": one.rule,
+        "What it found": sentence(one),
         "Model": titles.model(one.model) if one.model else UNKNOWN,
         "System": titles.system(one.system) if one.system else UNKNOWN,
         "Release": titles.release(_release(one)),
-        "What it found": sentence(one),
         "Source": f"{one.source}:{one.source_line}" if one.source_line else one.source or UNKNOWN,
         "Results": f"explore?{urlencode(asked | {'precision': 'all'})}",
     }

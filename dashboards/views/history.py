@@ -53,34 +53,37 @@ def _show(subject: Subject) -> None:
     axis, other = AXES[subject.axis], AXES[subject.other]
     store = data.store()
     st.title(axis.title)
-    left, middle, right = st.columns(3)
-    with left:
+    columns = st.columns(4)
+    with columns[0]:
         name = choose(store, subject.axis, subject.title)
     where = Narrowing.of(**{axis.column: [name]})
     if subject.axis == "model":
         where = where.but(system=data.systems_to_draw(store))
-    with middle:
+    with columns[1]:
+        where = where.but(task=[choose_task(store, where)])
+    with columns[2]:
         precision = choose_precision(store, where)
-    with right:
+    with columns[3]:
         metric = _figure(subject.metrics)
     where = where.but(precision=[precision])
     st.header(subject.title(name))
     _history(store, where, Layout(metric, "release", subject.other))
     st.subheader(f"Best configuration of each {other.title.lower()}")
     st.caption("Of all releases, at any number of GPUs, batch size and sequence length.")
-    found = data.ranked(store, metric.name, (other.column, "task"), where, data.wrong(store))
+    found = data.ranked(store, metric.name, (other.column,), where, data.wrong(store))
     if found.results:
         order = sorted(found.results, key=_order(subject.other))
         shown = [metric.name, *(it for it in subject.metrics if it != metric.name), "step_time_s"]
-        listing(order, shown, "The best configurations", f"perfdb-{subject.axis}.csv")
+        file_name, title = f"perfdb-{subject.axis}.csv", f"{subject.axis}_title"
+        listing(order, shown, "The best configurations", file_name, title)
     else:
         st.info(f"None of these results has {metric.title} without an open error.")
 
 
 def _order(axis: str) -> Callable[[Result], object]:
     if axis == "system":
-        return lambda it: (axes.system_order(it.system), it.task)
-    return lambda it: (natural(it.model_title), it.task)
+        return lambda it: axes.system_order(it.system)
+    return lambda it: natural(it.model_title)
 
 
 @st.fragment
@@ -116,6 +119,12 @@ def choose(store: data.Store, axis: str, title: Callable[[str], str]) -> str:
         names = sorted(counts, key=lambda name: natural(title(name)))
         first = max(counts, key=counts.__getitem__)
     return one_of(AXES[axis].title, names, first, axis, title)
+
+
+def choose_task(store: data.Store, where: Narrowing) -> str:
+    """The task, at first pre-training where there is any."""
+    known = sorted(map(str, data.values(store, "task", where)), key=[*titles.TASKS].index)
+    return one_of("Task", known, known[0], "task", titles.task)
 
 
 def choose_precision(store: data.Store, where: Narrowing) -> str | None:

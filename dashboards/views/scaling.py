@@ -134,4 +134,4 @@ def _chart(rows: pd.DataFrame, column: str) -> None:
         title=None, orient="bottom", columns=1, labelLimit=420))  # fmt: skip
     base = alt.Chart(rows).encode(x, y, color, tooltip=list(rows.columns))
     drawn = alt.layer(base.mark_line(), base.mark_point(filled=True, size=70, opacity=1))
-    st.altair_chart(drawn.properties(height=charts.LINES_PX), alt=f"{column} by GPUs")
+    st.altair_chart(charts.tall(drawn, charts.LINES_PX), alt=f"{column} by GPUs")

@@ -37,7 +37,9 @@ def show() -> None:
     else:
         _estimated(found)
     if results:
-        with st.expander(f"The {len(results)} results it is chosen from", expanded=found is None):
+        with st.expander(
+            f"Chosen from {units.counted(len(results), 'result')}", expanded=found is None
+        ):
             order = sorted(results, key=lambda it: (it.num_gpus, it.sequence_length))
             listing(order, (RATE, "step_time_s"), "The results", "perfdb-what-if.csv")
 

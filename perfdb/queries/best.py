@@ -48,7 +48,8 @@ class Narrowing:
         of_case = [_among(AXES[name], some) for name, some in self.values if name in _OF_CASES]
         found = [_among(AXES[name], some) for name, some in self.values if name not in _OF_CASES]
         if of_case:
-            found.append(results.c.case_id.in_(_cases(cases.c.id).where(*of_case)))
+            ids = _cases(cases.c.id).where(*of_case).correlate(None)
+            found.append(results.c.case_id.in_(ids))
         return found
 
 
@@ -142,10 +143,12 @@ def totals(where: Narrowing) -> Select[int, int]:
 def values_of(axis: str, where: Narrowing = EVERYTHING) -> Select[object, int]:
     """The values of an axis that current results have, with how many cases have each."""
     column = AXES[axis]
-    is_current = select(results.c.id).where(
-        results.c.case_id == cases.c.id, ~results.c.superseded, *where.conditions
-    )
-    asked = _cases(column, func.count()).where(is_current.exists(), WHOLE)
+    current_ones = (~results.c.superseded, *where.conditions)
+    if axis not in _OF_CASES:
+        count = func.count(results.c.case_id.distinct())
+        return select(column, count).where(*current_ones).group_by(column)
+    is_current = select(results.c.id).where(results.c.case_id == cases.c.id, *current_ones)
+    asked = _cases(column, func.count()).where(is_current.correlate(cases).exists(), WHOLE)
     return asked.group_by(column)
 
 
