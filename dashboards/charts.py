@@ -94,6 +94,8 @@ def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> L
     known = {match.judgement.verdict for _, match in numbered}
     seen = {report.named(one, metric): VERDICT_STYLES[one] for one in Verdict if one in known}
     legend = alt.Legend(title="B is", orient="top") if verdicts else None
+    if not verdicts:
+        seen = {name: VerdictStyle("", BLUE, "circle") for name in seen}
     colors = alt.Scale(domain=list(seen), range=[style.color for style in seen.values()])
     shapes = alt.Scale(domain=list(seen), range=[style.shape for style in seen.values()])
     color = alt.Color("verdict:N", scale=colors, legend=legend)
@@ -109,7 +111,7 @@ def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> L
     names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
         x=alt.value(0), text="case"
     )
-    unchanged = base.mark_tick(size=18, color=GREY).encode(x=alt.datum(1))  # below the words
+    unchanged = base.mark_tick(size=12, color=GREY).encode(x=alt.datum(1))  # below the words
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
     return tall(alt.layer(unchanged, names, *spanned, marks), MATCH_PX * len(rows))
 

@@ -149,6 +149,14 @@ def values(store: Store, axis: str, where: Narrowing = EVERYTHING) -> dict[objec
         return dict(answer.all())
 
 
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def widest(store: Store) -> tuple[str, str, str | None]:
+    """The model, system and precision with results on the most numbers of GPUs."""
+    with reading(make_url(store.address)) as connection:
+        model, system, precision = connection.execute(best.widest()).one()
+    return str(model), str(system), precision and str(precision)
+
+
 def systems_to_draw(store: Store) -> list[str]:
     """The systems of a chart that nobody has narrowed: CPUs only where there are no GPUs."""
     known = list(map(str, values(store, "system")))

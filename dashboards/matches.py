@@ -27,9 +27,15 @@ Numbered = Sequence[tuple[int, Match]]
 
 def precisions(found: Comparison) -> list[str | None]:
     """The precisions of B's matches, the most frequent first; without any, those of its sides."""
-    shown = [match.b.shown for match in found.matched]
-    shown = shown or [side.shown for side in (*found.only_a, *found.only_b)]
-    return [name for name, _ in Counter(one.precision for one in shown).most_common()]
+    if found.matched:
+        return frequent(found.matched)
+    sides = (side.shown.precision for side in (*found.only_a, *found.only_b))
+    return [name for name, _ in Counter(sides).most_common()]
+
+
+def frequent(matches: Iterable[Match]) -> list[str | None]:
+    """The precisions of matches, the most frequent first."""
+    return [name for name, _ in Counter(it.b.shown.precision for it in matches).most_common()]
 
 
 def of_precision(found: Comparison, precision: str | None) -> Comparison:

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboards import charts, data, matches
 from dashboards.axes import system_order
-from dashboards.choices import one_of, remembered, warn_of_others
+from dashboards.choices import ALL, one_of, remembered, warn_of_others
 from dashboards.findings import Findings, listed, plain
 from dashboards.pairs import Pair, chosen
 from dashboards.tables import download
@@ -21,7 +22,6 @@ from perfdb.units import UNKNOWN
 
 AUTOMATIC = "Tokens/s/GPU, where known"
 RELEASES, SYSTEMS = "Two releases", "Two systems"
-ALL = "All"
 
 TABLED = 100
 """The most matches that are text on the page, to be read, searched and printed; the CSV has all."""
@@ -82,15 +82,22 @@ def _releases(store: data.Store, pair: Pair) -> None:
 
 def of_chosen_precision(whole: Comparison) -> Comparison:
     """The part of a comparison in the precision that is chosen; at first that of most matches."""
-    names = {name or UNKNOWN: name for name in matches.precisions(whole)}
+    known = matches.precisions(whole)
+    chosen_ones = _precision(known)
+    return whole if chosen_ones == known else matches.of_precision(whole, chosen_ones[0])
+
+
+def _precision(known: Sequence[str | None]) -> Sequence[str | None]:
+    """The precisions that are chosen of those that are known: one of them, or all."""
+    names = {name or UNKNOWN: name for name in known}
     if len(names) < 2:
-        return whole
-    words = {ALL: ALL} | {
+        return known
+    words = {ALL: "All"} | {
         key: titles.precision(name) or "not stated" for key, name in names.items()
     }
     first = next(iter(names))
     chosen_name = one_of("Precision", [*names, ALL], first, "precision", words.__getitem__)
-    return whole if chosen_name == ALL else matches.of_precision(whole, names[chosen_name])
+    return known if chosen_name == ALL else [names[chosen_name]]
 
 
 def _group(found: Sequence[Match]) -> str | None:
@@ -165,7 +172,7 @@ def _systems(store: data.Store, known: Sequence[Choice]) -> None:
         return
     left, right = st.columns(2)
     with left:
-        a = remembered("System A", names, names[1], "system_a", titles.system)
+        a = remembered("System A", names, names[-1], "system_a", titles.system)
     with right:
         b = remembered("System B", names, names[0], "system_b", titles.system)
     pair = _releases_of(store, known, (a, b))
@@ -173,13 +180,15 @@ def _systems(store: data.Store, known: Sequence[Choice]) -> None:
         st.info("A and B are the same system: choose another one." if a == b else "No release "
                 "has results of one of the systems.")  # fmt: skip
         return
-    metric = _figure()
+    left, right = st.columns(2)
+    with right:
+        metric = _figure()
     try:
         found = data.across(store, pair, (a, b), metric)
     except InputError as error:
         st.info(plain(str(error)))
         return
-    _paired(found, titles.system(a), titles.system(b))
+    _paired(found, titles.system(a), titles.system(b), left)
 
 
 def _releases_of(
@@ -201,7 +210,7 @@ def _releases_of(
     return found[0], found[1]
 
 
-def _paired(found: SystemPairs, name_a: str, name_b: str) -> None:
+def _paired(found: SystemPairs, name_a: str, name_b: str, left: DeltaGenerator) -> None:
     if not found.pairs:
         st.info(f"{plain(name_a)} and {plain(name_b)} share no work in these releases.")
         return
@@ -210,13 +219,20 @@ def _paired(found: SystemPairs, name_a: str, name_b: str) -> None:
         "precision family and sequence length. Two systems are no regression: there is a ratio, "
         f"and no verdict. {found.only_a} only on A, {found.only_b} only on B."
     )
-    pairs = sorted(found.pairs, key=lambda it: -(it.judgement.ratio or 0.0))[:TABLED]
+    frequent = matches.frequent(found.pairs)
+    with left:
+        precisions = _precision(frequent)
+    shown = [it for it in found.pairs if it.b.shown.precision in precisions]
+    pairs = sorted(shown, key=lambda it: -(it.judgement.ratio or 0.0))[:TABLED]
     numbered = [(n, it) for n, it in enumerate(pairs, 1) if it.judgement.ratio is not None]
     if numbered:
         st.altair_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
-    table = matches.frame(pairs, {}).drop(columns=["B is", "99 %", "Audit", "System", "Runs"])
+    left_out = ["B is", "99 %", "Audit", "System", "Runs"]
+    table = matches.frame(pairs, {}).drop(columns=left_out)
+    if table["Figure"].nunique() == 1:
+        table = table.drop(columns="Figure")
     on = [f"{it.a.shown.num_gpus:,} → {it.b.shown.num_gpus:,}" for it in pairs]
     table.insert(2, "GPUs", on)
-    shown = table.style.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
-    st.table(matches.escaped(shown), hide_index=True)
+    styled = table.style.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
+    st.table(matches.escaped(styled), hide_index=True)
     download(table, "perfdb-systems.csv")

@@ -108,16 +108,18 @@ def _history(store: data.Store, where: Narrowing, layout: Layout) -> None:
     st.altair_chart(figures(results, layout, releases), alt=f"{layout.metric.title} by release")
 
 
-def choose(store: data.Store, axis: str, title: Callable[[str], str]) -> str:
-    """The value of an axis that the page is of, at first the one of most cases."""
+def choose(
+    store: data.Store, axis: str, title: Callable[[str], str], first: str | None = None
+) -> str:
+    """The value of an axis that the page is of, at first `first`, or the one of most cases."""
     counts = {str(name): count for name, count in data.values(store, AXES[axis].column).items()}
     if axis == "system":
         drawn = data.systems_to_draw(store)
         names = sorted(counts, key=axes.system_order)
-        first = max(drawn, key=counts.__getitem__)
+        first = first or max(drawn, key=counts.__getitem__)
     else:
         names = sorted(counts, key=lambda name: natural(title(name)))
-        first = max(counts, key=counts.__getitem__)
+        first = first or max(counts, key=counts.__getitem__)
     return one_of(AXES[axis].title, names, first, axis, title)
 
 
@@ -127,13 +129,14 @@ def choose_task(store: data.Store, where: Narrowing) -> str:
     return one_of("Task", known, known[0], "task", titles.task)
 
 
-def choose_precision(store: data.Store, where: Narrowing) -> str | None:
-    """The precision, at first that of most cases."""
+def choose_precision(store: data.Store, where: Narrowing, first: str | None = None) -> str | None:
+    """The precision, at first `first` where there is any, else that of most cases."""
     counts = data.values(store, "precision", where)
     names = {UNKNOWN if it is None else str(it): count for it, count in counts.items()}
     if not names:
         return None
-    first = max(names, key=names.__getitem__)
+    if first not in names:
+        first = max(names, key=names.__getitem__)
     chosen = one_of("Precision", sorted(names), first, "precision",
                     lambda name: titles.precision(name) or "not stated")  # fmt: skip
     return None if chosen == UNKNOWN else chosen

@@ -36,11 +36,8 @@ def _compared(store: data.Store, pair: Pair) -> None:
     if not whole.matched:
         st.info(plain(report.why_nothing(name_a, name_b, whole)))
         return
-    left, right = st.columns([1, 3])
-    with left:
-        found = of_chosen_precision(whole)
-    with right:
-        _key_figures(found.matched, len(found.only_b), len(found.only_a))
+    found = of_chosen_precision(whole)
+    _key_figures(found.matched, len(found.only_b), len(found.only_a))
     ordered = matches.in_order(found.matched)
     drawable, *_ = matches.comparable(ordered)
     largest = matches.gravest(drawable, CHANGES)
@@ -51,8 +48,7 @@ def _compared(store: data.Store, pair: Pair) -> None:
         shown = [match for _, match in largest]
         st.table(matches.escaped(matches.styled(shown, data.findings_of(store))), hide_index=True)
         download(matches.frame(shown, data.findings_of(store)), "perfdb-overview.csv")
-    more = len(found.matched) - len(largest)
-    st.caption(f"{more:,} more matches are on the page *Compare*." if more else "")
+    st.caption(f"In all precisions: {report.summary(whole)} *Compare* shows them.")
 
 
 def _key_figures(found: Sequence[Match], num_new: int, num_missing: int) -> None:

@@ -32,16 +32,18 @@ def show() -> None:
     st.caption("The same work on more and more GPUs. Efficiency is the rate of each GPU as a share "
                "of that at the smallest scale. Rows with open errors are left out.")  # fmt: skip
     store = data.store()
+    first_model, first_system, first_precision = data.widest(store)
     columns = st.columns(4)
     with columns[0]:
-        model = choose(store, "model", titles.model)
+        model = choose(store, "model", titles.model, first_model)
     where = Narrowing.of(model=[model])
     with columns[1]:
         names = sorted(map(str, data.values(store, "system", where)), key=axes.system_order)
-        system = one_of("System", names, names[0], "system", titles.system)
+        first = first_system if first_system in names else names[0]
+        system = one_of("System", names, first, "system", titles.system)
     where = where.but(system=[system])
     with columns[2]:
-        where = where.but(precision=[choose_precision(store, where)])
+        where = where.but(precision=[choose_precision(store, where, first_precision)])
     with columns[3]:
         tokens = st.number_input("Tokens (trillions)", 0.001, 1e6, 1.0, key="tokens",
                                  bind="query-params", format="%g")  # fmt: skip

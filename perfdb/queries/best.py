@@ -152,6 +152,14 @@ def values_of(axis: str, where: Narrowing = EVERYTHING) -> Select[object, int]:
     return asked.group_by(column)
 
 
+def widest() -> Rows:
+    """The model, system and precision with results on the most numbers of GPUs."""
+    parts = (AXES["model"].label("model"), AXES["system"].label("system"), cases.c.precision)
+    is_current = select(results.c.id).where(results.c.case_id == cases.c.id, ~results.c.superseded)
+    asked = _cases(*parts).where(is_current.correlate(cases).exists(), WHOLE).group_by(*parts)
+    return asked.order_by(func.count(cases.c.num_gpus.distinct()).desc(), *parts).limit(1)
+
+
 def num_shared(a: Sequence[int], b: Sequence[int]) -> Select[int]:
     """How many workloads two releases, each with some ids, both have results of."""
     of_a, of_b = (
