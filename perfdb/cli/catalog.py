@@ -5,10 +5,11 @@ import dataclasses
 import click
 
 from perfdb import units
-from perfdb.cli.options import json_option, print_json, print_names
+from perfdb.cli.options import json_option, print_json, print_table, wide_option
 
 
 @click.group(invoke_without_command=True)
+@wide_option
 @json_option
 @click.pass_context
 def systems(context: click.Context, /, as_json: bool) -> None:
@@ -29,7 +30,7 @@ def systems(context: click.Context, /, as_json: bool) -> None:
         rows.append((entry.name, entry.gpu, *size, *printed))
     columns = ("System", "GPU", "GPUs/node", "NVLink domain", "Memory (GB)", "BF16", "FP8", "FP4")
     title, spare = "Systems; peaks in dense TFLOP/s per GPU", ("NVLink domain", "GPUs/node")
-    print_names(title, columns, rows, spare)
+    print_table(title, columns, rows, spare)
 
 
 @systems.command()
@@ -46,6 +47,7 @@ def detect(as_json: bool) -> None:
 
 
 @click.command()
+@wide_option
 @json_option
 def models(as_json: bool) -> None:
     """List the models, their shapes and their training FLOPs per token."""
@@ -67,4 +69,4 @@ def models(as_json: bool) -> None:
     columns = ("Model", "Family", "Layers", "Hidden", "FFN", "Heads", "KV heads", "Experts",
                "GFLOP/token", "Source")  # fmt: skip
     title = f"Models; FLOPs at sequence length {LISTED_AT:,}, causal attention"
-    print_names(title, columns, rows, ("Source", "KV heads", "Heads", "FFN", "Hidden", "Layers"))
+    print_table(title, columns, rows, ("Source", "KV heads", "Heads", "FFN", "Hidden", "Layers"))

@@ -39,6 +39,7 @@ Compared = list[tuple[str, str, Comparison]]
     FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
 )
 @options.json_format_option
+@options.wide_option
 @options.metric_option("compare")
 @options.only_options("framework", "system", "model", several=True)
 @click.option(

@@ -49,6 +49,7 @@ def _load(
 @only_cases_option
 @set_option
 @max_cases_option
+@options.wide_option
 @json_option
 def list_(
     paths: tuple[Path, ...],
@@ -84,7 +85,7 @@ def list_(
             (file.recipe.name, *map(", ".join, varied), len(cases), file.recipe.description)
         )
     columns = ("Recipe", *fields, "Cases", "Description")
-    print_table(counted(len(files), "recipe"), columns, rows)
+    print_table(counted(len(files), "recipe"), columns, rows, ("Description", "Framework"))
 
 
 @recipes.command()
@@ -141,6 +142,7 @@ def _deep_check() -> ModuleType:
 @only_cases_option
 @set_option
 @max_cases_option
+@options.wide_option
 @json_option
 def validate(
     paths: tuple[Path, ...],
@@ -165,7 +167,7 @@ def validate(
         found = [it | {"case_key": key} for it, key in keyed]
         print_json(problems | ({"deep": found} if deep else {}))
     elif deep:
-        print_table("deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
+        print_table("Deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
     else:
         click.echo(
             f"no problem in {counted(len(files), 'recipe')} with {counted(len(points), 'case')}"
@@ -204,6 +206,7 @@ def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
 @options.only_options("release", "framework", "system", "model")
 @deep_option
 @max_cases_option
+@options.wide_option
 @json_option
 @options.gate_option(
     ("missing",), "Exit with 1 where a published row has no recipe. [default: never]"
@@ -235,7 +238,7 @@ def coverage(
     if as_json:
         print_json(counts)
     else:
-        print_table("coverage", covered.COLUMNS, map(covered.cells, rows))
+        print_table("Coverage", covered.COLUMNS, map(covered.cells, rows), ("Source",))
         built = f"{counts['buildable']} can be built, " if deep else ""
         click.echo(
             f"{counts['with_recipe']} of {counted(len(rows), 'published row')} have a recipe, "

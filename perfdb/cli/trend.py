@@ -24,9 +24,6 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_BARS = 20
 """From so many runs on, neighbors share a bar, and how many they are is printed."""
 
-PIPE_WIDTH = 120
-"""Columns where stdout is no terminal."""
-
 
 @click.command()
 @click.argument("asked", nargs=-1, metavar="[MODEL_OR_CASE]...")
@@ -47,6 +44,7 @@ PIPE_WIDTH = 120
     flag_value="yes",
     help="Follow each case of a workload, not only the best one, as --fail-on does.",
 )
+@options.wide_option
 @options.json_option
 @gates.verdict_options
 def trend(
@@ -147,7 +145,7 @@ def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: boo
 
 def _print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     if rows:
-        options.print_table(title, columns, rows, PIPE_WIDTH)
+        options.print_table(title, columns, rows)
 
 
 def _print_series(one: Series) -> None:
