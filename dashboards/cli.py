@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from perfdb import catalog
-from perfdb.cli.options import db_option
+from perfdb.cli.options import db_option, examples
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 
@@ -30,18 +30,18 @@ SETTINGS = {
 (below) also keeps Streamlit from asking a service on the internet for this machine's address."""
 
 
-@click.command()
+@click.command(epilog=examples("perfdb dashboard", "perfdb dashboard --port 8600 --no-browser"))
 @db_option
 @click.option("--host", default="localhost", show_default=True, help="The address to listen on.")
 @click.option("--port", metavar="PORT", default=8501, show_default=True,
               type=click.IntRange(1, 65535), help="The port to listen on.")  # fmt: skip
-@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A name that people "
-              "reach it by, such as that of a proxy; may be repeated. *: any.")  # fmt: skip
-@click.option("--no-browser", "--headless", is_flag=True, help="Open no browser.")
+@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A host name that "
+              "browsers may use, such as a proxy's, or * for any. May be repeated.")  # fmt: skip
+@click.option("--no-browser", "--headless", is_flag=True, help="Do not open a browser.")
 def dashboard(db: str | None, host: str, port: int, names: Sequence[str], no_browser: bool) -> None:
-    """Open the dashboard: compare releases, explore results, look into runs.
+    """Open the dashboard in a browser: releases, results, and runs.
 
-    It only reads the store, and shows what is ingested while it runs at the next click.
+    The dashboard only reads the store. New results appear at the next click.
     """
     try:
         from streamlit.web import cli as streamlit

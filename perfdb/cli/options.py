@@ -31,29 +31,33 @@ print_table, wide_option = tables.print_table, tables.wide_option
 db_option = click.option(
     "--db",
     metavar="URL",
-    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, else "
+    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, or "
     "sqlite:///perfdb.sqlite]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 json_format_option = click.option(
-    "--json", "style", flag_value="json", help="The same as --format json."
+    "--json", "style", flag_value="json", help="Short for --format json."
 )
 max_cases_option = click.option(
     "--max-cases", metavar="N", default=10_000, show_default=True, type=click.IntRange(min=1),
-    help="Refuse a recipe that makes more cases.",
+    help="Reject a recipe with more cases.",
 )  # fmt: skip
 only_cases_option = click.option(
     "--only", metavar="GLOB|FIELD=VALUE", multiple=True,
-    help="Only cases whose name matches, or that have this value, such as precision=fp8; may be "
-    "repeated.",
+    help="Only cases with this name or value, such as precision=fp8. May be repeated.",
 )  # fmt: skip
 set_option = click.option(
     "--set", "given", metavar="FIELD=VALUE", multiple=True,
-    help="Give every case this value instead of its recipe's; may be repeated.",
+    help="Set a field of every case, in place of the recipe's value. May be repeated.",
 )  # fmt: skip
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Show what would change and store nothing."
+    "--dry-run", is_flag=True, help="Show what would change, and store nothing."
 )
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: command lines to copy, which a test parses."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
 def format_option(styles: Sequence[str], help_: str) -> Callable[[Command], Command]:
@@ -76,7 +80,7 @@ def only_options(*names: str, several: bool = False) -> Callable[[Command], Comm
 
     def narrowed(command: Command) -> Command:
         for name in reversed(names):
-            text = ONLY[name].removesuffix(".") + "; may be repeated." if several else ONLY[name]
+            text = ONLY[name].removesuffix(".") + ". May be repeated." if several else ONLY[name]
             option = click.option(f"--{name}", metavar="NAME", help=text, multiple=several)
             command = option(command)
         return command
@@ -91,7 +95,7 @@ def metric_option(verb: str) -> Callable[[Command], Command]:
         "--metric",
         type=click.Choice(list(METRICS)),
         metavar="METRIC",
-        help=f"The figure to {verb}: {', '.join(names)} or {last}. "
+        help=f"The figure to {verb}: {', '.join(names)}, or {last}. "
         f"[default: the first known of {', '.join(PREFERRED)}]",
     )
 
@@ -101,8 +105,8 @@ def window_option(default: str) -> Callable[[Command], Command]:
     return click.option(
         "--window",
         metavar="WINDOW",
-        help="Take measured figures over these steps: last, last_n(N), window(FIRST,LAST) or "
-        f"skip_warmup(N). [default: {default}]",
+        help="The steps to average: last, last_n(N), window(FIRST,LAST), or skip_warmup(N). "
+        f"[default: {default}]",
     )
 
 
@@ -140,7 +144,7 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
             if word not in known:
                 raise click.BadParameter(f"no {word!r}; {suggestion(word, known)}")
         if NEVER in words and set(words) != {NEVER}:
-            raise click.BadParameter("'never' stands alone")
+            raise click.BadParameter("'never' excludes other values")
         return frozenset(words) - {NEVER}
 
     return click.option(
@@ -156,10 +160,10 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
 def warn_of_ungated(failed: int, unknown: int, gate: frozenset[str]) -> None:
     """Warn of failures and of missing verdicts, unless a gate closes on them."""
     if gate and failed and not gate & {"missing", "unknown"}:
-        message = f"{failed} failed, and --fail-on missing was not asked for"
+        message = f"{failed} failed; --fail-on missing would fail here"
         click.echo(f"warning: {message}", err=True)
     if gate and unknown and "unknown" not in gate:
-        message = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
+        message = f"{unknown} inconclusive; --fail-on unknown would fail here"
         click.echo(f"warning: {message}", err=True)
 
 
@@ -167,7 +171,7 @@ def nothing_judged(judged: bool, gate: frozenset[str]) -> bool:
     """Whether a gate closes as no verdict was given at all; stderr then says so."""
     if judged or not gate:
         return False
-    click.echo("error: nothing was judged, so --fail-on exits with 1", err=True)
+    click.echo("error: no comparison has a verdict, so --fail-on exits with 1", err=True)
     return True
 
 

@@ -26,6 +26,9 @@ MOST_LINES: Final = 2
 LEAST: Final = 12
 """Columns of text that a cell keeps, however narrow the terminal is."""
 
+SLACK: Final = 8
+"""So many columns too many are no reason for another layout: names are broken at hyphens."""
+
 LONGEST: Final = 44
 """A word that is longer, such as a path, may be broken."""
 
@@ -150,7 +153,7 @@ class _Table:
         """Its lines, none wider than `most` where that is possible."""
         first, *others = least = [min(it, LONGEST) for it in self._spans(str.split)]
         widths = self._spans(str.splitlines)
-        is_prose = widths[0] > max(first, most // 3) or _across(least) > most
+        is_prose = widths[0] > max(first, most // 3) or _across(least) > most + SLACK
         is_above = is_prose and _across(widths) > most and _across([0, *others]) <= most
         heads = [row[0].splitlines() for row in self.rows] if is_above else []
         if heads:
@@ -177,7 +180,7 @@ class _Table:
 
     def _broken(self, cell: str, width: int, most_lines: int = MOST_LINES) -> str:
         """A text in lines of a width; a text that is cut ends in …."""
-        wrapped = (textwrap.wrap(it, width, break_on_hyphens=False) for it in cell.split("\n"))
+        wrapped = (textwrap.wrap(it, width, break_on_hyphens=True) for it in cell.split("\n"))
         lines = [it for some in wrapped for it in some or [""]]
         if not self.is_cut or len(lines) <= max(most_lines, cell.count("\n") + 1):
             return "\n".join(lines)

@@ -25,24 +25,29 @@ MOST_BARS = 20
 """From so many runs on, neighbors share a bar, and how many they are is printed."""
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb trend llama3-8b --system dgx-h100",
+        "perfdb trend --framework nemo --fail-on regression,missing",
+    )
+)
 @click.argument("asked", nargs=-1, metavar="[MODEL_OR_CASE]...")
 @options.db_option
 @options.only_options("framework", "system", several=True)
 @options.metric_option("follow")
 @options.gate_option(
     ("regression", "missing", "unknown"),
-    "Follow each case and exit with 1 where a release is slower than the one before it and no "
-    "later one has made up for it, or the newest one than the best; where the newest release lacks "
-    "what an earlier one has or failed at more of its runs; or where no verdict can be given; "
-    "several with a comma. "
-    "[default: never]",
+    "Exit with 1 on a regression that no later release made up for, on results that the newest "
+    "release lacks or fails, or on unknown verdicts. Separate several with commas. This follows "
+    "each case. [default: never]",
 )
-@click.option("--all", "all_", flag_value="yes", help="Without a model list also what has no news.")
+@click.option(
+    "--all", "all_", flag_value="yes", help="Without a model, list unchanged results, too."
+)
 @click.option(
     "--each-case",
     flag_value="yes",
-    help="Follow each case of a workload, not only the best one, as --fail-on does.",
+    help="Follow every case of a workload, not only its best.",
 )
 @options.wide_option
 @options.json_option
@@ -56,19 +61,15 @@ def trend(
     as_json: bool,
     **only: Any,
 ) -> int:
-    """Follow the figures of the same work over releases, and say where they got worse.
+    """Follow results across releases, and find regressions.
 
-    MODEL_OR_CASE is a model, such as llama3-8b, or the first six characters or more of a workload
-    or case key. Of a model or a workload each release stands with its best configuration, of a
-    case with that one; --fail-on and --each-case follow each case of a workload. Of a version in
-    several containers each is a release, in the order of time. Changes and verdicts are those of
-    `perfdb compare`, against the release before; a rolling branch, such as main, is held against
-    the newest release. The bars are the runs of a release in time (of logs as they were ingested),
-    lowest to highest over the whole series. A figure with open errors of the audit is listed, not
-    judged and then stepped over.
+    MODEL_OR_CASE is a model, such as llama3-8b, or six or more characters of a workload or case
+    key. For a model or workload, the table shows each release's best configuration. Changes and
+    verdicts compare with the release before, as `perfdb compare` does. A rolling branch, such as
+    main, compares with the newest release. Bars show the runs of a release in order of time.
+    Results with open audit errors have no verdict.
 
-    Without MODEL_OR_CASE everything is followed, and listed where the newest release is faster or
-    slower than the one before, failed or lacks something.
+    Without MODEL_OR_CASE, the table shows every workload that changed in the newest release.
     """
     db, metric, judge_all = only.pop("db"), only.pop("metric"), only.pop("judge_all")
     margin, scope = only.pop("margin"), Scope(only.pop("framework"), only.pop("system"))
@@ -124,7 +125,7 @@ def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: boo
         # What is in one release alone has nothing to be compared with yet.
         single = [one for one in found if len(one.points) == 1 and not one.missing_in]
         known = [row for row in map(_last, single) if UNKNOWN not in row]
-        _print_table("In one release alone", ("Work", "Release", "Figure", "Runs"), known)
+        _print_table("In one release only", ("Work", "Release", "Figure", "Runs"), known)
     missing: dict[str, list[tuple[str, ...]]] = {}
     for one in found:
         if one.missing_in:
@@ -135,12 +136,12 @@ def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: boo
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
     _print_table("Failed", ("Work", "Releases", "Why"), failed)
     unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.untold]
-    _print_table("Cannot be told", ("Work", "Releases", "Why"), unknown)
+    _print_table("Inconclusive", ("Work", "Releases", "Why"), unknown)
     click.echo(_summary(found, only_news=only_news))
     shown = {it.case_key for one in found for point in one.points for it in point.side.results}
     if more := len({result.case_key for result in results} - shown):
         cases = counted(more, "further case")
-        click.echo(f"not shown: {cases} of the same work; --each-case follows each")
+        click.echo(f"Not shown: {cases} of the same workload (--each-case shows them)")
 
 
 def _print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -275,7 +276,7 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
         "failed": sum(bool(one.failed) for one in found),
-        "cannot be told": sum(bool(one.unknown) for one in found),
+        "inconclusive": sum(bool(one.unknown) for one in found),
     }
     named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
@@ -283,4 +284,4 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     line = f"{len(followed)} followed over releases: {', '.join(parts)}"
     hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
-    return f"{line}; {hidden} without news are not listed: --all lists them" if hidden else line
+    return f"{line}; {hidden} unchanged (hidden; --all shows them)" if hidden else line
