@@ -190,7 +190,7 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     assert "megatron-core 0.16.0" in done.stdout
     assert "12.15" in done.stdout
     assert "10,788" in done.stdout
-    assert "the run was out of memory" in done.stdout
+    assert "the run ran out of memory" in done.stdout
     assert ["runs"] == [path.name for path in tmp_path.iterdir()]
 
 

@@ -45,9 +45,9 @@ def audit(
 ) -> int:
     """Find numbers that contradict each other beyond rounding.
 
-    The audit checks the current results in the store. In their pages and in each DOCUMENT, it also
-    checks worked examples such as '4096 * 256 / 2.693 = 389371', and tables of configurations
-    without figures. Accepted findings are marked as explained, and --fail-on ignores them. A
+    The audit checks the current results in the store. In pages and in each DOCUMENT, it also checks
+    worked examples, such as '4096 * 256 / 2.693 = 389371'. The same goes for tables of
+    configurations without figures. Accepted findings are marked as explained, and --fail-on ignores them. A
     DOCUMENT with nothing to audit is an error (exit code 2).
     """
     release, system = words["release"], words["system"]

@@ -56,7 +56,7 @@ class Version(Frozen):
 @click.argument("a")
 @click.argument("b")
 @click.option("--case", required=True, metavar="CASE", help="The case to run.")
-@click.option("--versions", "file", required=True, metavar="FILE", help="A YAML file of versions, in order.",
+@click.option("--versions", "file", required=True, metavar="FILE", help="The versions, in order.",
               type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--recipes", "recipes_", default=DEFAULT, show_default=True, metavar="PATH",
               type=click.Path(path_type=Path), help="The recipe file or folder.")  # fmt: skip

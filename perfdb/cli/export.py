@@ -109,8 +109,7 @@ def _write(written: bytes, output: Path | None) -> None:
 def export_runs(style: str, output: Path | None, db: str | None) -> None:
     """Write one row per run: benchmarks, profiles, and checkpoints.
 
-    A checkpoint row has its save and load times in seconds, its size in bytes, and the losses of
-    the next step.
+    A checkpoint row has the save and load times in seconds, the size in bytes, and the next losses.
     """
     from perfdb.db.session import reading_current, store_url
     from perfdb.export import FORMATS, runs

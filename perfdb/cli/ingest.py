@@ -239,7 +239,7 @@ def _print_findings(
             for line in gates.finding_lines(it):
                 click.echo(click.unstyle(line), err=True)
     if findings:
-        where = "--json lists them" if dry_run else "see `perfdb audit`"
+        where = "--json lists them" if dry_run else "perfdb audit"
         click.echo(f"findings: {counts(findings)} ({where})", err=True)
 
 

@@ -12,7 +12,7 @@ from perfdb.db.session import store_url
 
 @click.command(
     epilog=examples(
-        "perfdb withdraw docs/old.md --reason 'superseded'",
+        "perfdb withdraw old.md --reason 'superseded'",
         "perfdb withdraw runs/a --reason 'wrong clock'",
         "perfdb withdraw runs/a --undo",
     )
