@@ -47,8 +47,8 @@ def audit(
 
     The audit checks the current results in the store. In pages and in each DOCUMENT, it also checks
     worked examples, such as '4096 * 256 / 2.693 = 389371'. The same goes for tables of
-    configurations without figures. Accepted findings are marked as explained, and --fail-on ignores them. A
-    DOCUMENT with nothing to audit is an error (exit code 2).
+    configurations without figures. Accepted findings are marked as explained, and --fail-on
+    ignores them. A DOCUMENT with nothing to audit is an error (exit code 2).
     """
     release, system = words["release"], words["system"]
     known, named = review.accepted(reviewed), _texts(documents)

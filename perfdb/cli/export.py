@@ -153,7 +153,7 @@ def _partition(_context: object, _option: object, value: str | None) -> tuple[st
 )
 @db_option
 def export_steps(style: str, output: Path, partition: tuple[str, ...], db: str | None) -> None:
-    """Write every step of the current runs, for DuckDB and similar tools.
+    """Write every step of the current runs, for DuckDB.
 
     Folder names follow Hive, such as release=25.04/system=dgx-h100. The run ID of each step joins
     with `perfdb export results`. Memory use does not grow with the number of steps.

@@ -194,7 +194,7 @@ def validate(
 @click.option("--set", "pairs", metavar="FIELD=VALUE", multiple=True,
               help="A field that FILE does not state. May be repeated.")  # fmt: skip
 def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
-    """Print a recipe that contains a framework's own configuration file.
+    """Print a recipe that contains a framework's own file.
 
     FILE is a YAML file of an AutoModel benchmark recipe. State the systems and the number of GPUs
     with --set, and the model if it is not in the catalog.
@@ -231,7 +231,7 @@ def coverage(
     gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, deep: bool, as_json: bool,
     **only: str | None,
 ) -> int:  # fmt: skip
-    """Show which published rows have a recipe, and which are reproduced.
+    """Show which published rows have a recipe or are reproduced.
 
     PATHS are recipe files or folders. The default is recipes/. A row is reproduced if the measured
     case is at least as fast. With --deep, the summary also counts the cases that can be built.

@@ -59,8 +59,8 @@ def recompute(
 
     Use this after a change to a formula or to a peak in the catalog, or to average other steps. A
     changed result becomes a new revision, and the store keeps the old one. Published figures never
-    change. A run keeps its figures if it has too few steps for WINDOW, or if most were skipped. The command names such runs and exits with 1. One transaction writes everything or
-    nothing.
+    change. A run keeps its figures if it has too few steps for WINDOW, or if most were skipped. The
+    command names such runs and exits with 1. One transaction writes everything or nothing.
     """
     asked = Asked(
         aggregation.named(window) if window else None,

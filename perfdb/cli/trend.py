@@ -37,9 +37,8 @@ MOST_BARS = 20
 @options.metric_option("follow")
 @options.gate_option(
     ("regression", "missing", "unknown"),
-    "Exit with 1 on a regression that no later release made up for, on results that the newest "
-    "release lacks or fails, or on unknown verdicts. Separate several with commas. This follows "
-    "each case. [default: never]",
+    "Exit with 1 on an open regression, on results that the newest release lacks or fails, or on "
+    "unknown verdicts. Separate several with commas. This follows each case. [default: never]",
 )
 @click.option(
     "--all", "all_", flag_value="yes", help="Without a model, list unchanged results, too."
