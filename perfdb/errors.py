@@ -18,6 +18,7 @@ Anything else that reaches the door (perfdb.cli.main) is a defect of ours: exit 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,24 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     choices = sorted(known)
     close = closest(word, choices)
     return f"did you mean {close}?" if close else f"known: {', '.join(choices)}"
+
+
+NEAREST: Final = 5
+"""How many of many names are offered for one that is not known."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """'did you mean A, B or C?': the names nearest to one that is not known, the nearest first.
+
+    Where none is close they are listed: all of a few, `NEAREST` of many.
+    """
+    choices = sorted(known)
+    if close := get_close_matches(word, choices, n=NEAREST, cutoff=0.6):
+        *some, last = close
+        return f"did you mean {' or '.join(filter(None, (', '.join(some), last)))}?"
+    near = get_close_matches(word, choices, n=NEAREST, cutoff=0.0)
+    few = len(choices) <= NEAREST
+    return f"known: {', '.join(choices)}" if few else f"nearest: {', '.join(near)}"
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:

@@ -18,11 +18,16 @@ from perfdb.site import publish as pages
 from perfdb.site.publish import Publication, Style
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb publish 'nemo 25.04' --output docs/performance",
+        "perfdb publish --format markdown --fail-on never",
+    )
+)
 @click.argument("releases", nargs=-1, metavar="[RELEASE]...")
 @options.format_option(
     ["myst", "markdown"],
-    "MyST with a tab for each system, or Markdown with a heading for each.",
+    "MyST with a tab per system, or Markdown with a heading per system.",
 )
 @click.option(
     "--output",
@@ -31,16 +36,16 @@ from perfdb.site.publish import Publication, Style
     metavar="FOLDER",
     default=Path("published"),
     show_default=True,
-    help="Where to write.",
+    help="The output folder.",
 )
 @click.option(
     "--label",
     metavar="NAME",
-    help="Another label of the page, such as ref-performance, which {ref} finds it by in MyST.",
+    help="An additional MyST label for the page, such as ref-performance.",
 )
 @gates.severity_option(
     str(Severity.ERROR),
-    "Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
+    "Write nothing if an open finding is this severe or worse.",
 )
 @gates.acknowledged_option
 @options.json_option
@@ -54,11 +59,11 @@ def publish(
     as_json: bool,
     **words: str | None,
 ) -> int:
-    """Write the page of each RELEASE, such as 'nemo 25.04'; without one, of every release.
+    """Write a page for each RELEASE, such as 'nemo 25.04'. The default is every release.
 
-    The pages are plain text that another project's documents include as they are: tab-sets, pipe
-    tables and footnotes, nothing that needs perfdb. Findings of the audit are footnotes. A
-    page that somebody wrote is never overwritten.
+    Another project's docs can include the pages as they are. They hold tabs, tables, and footnotes,
+    and do not need perfdb. Audit findings become footnotes. The command never overwrites a page
+    that a person wrote.
     """
     known = accepted(reviewed)
     with reading_current(store_url(words["db"])) as connection:
@@ -80,14 +85,16 @@ def publish(
     elif rows:
         print_table("Pages", ("Page", "Action"), rows)
     elif not read.refused:
-        click.echo("No results with figures: nothing is written.", err=True)
+        click.echo("No results with figures. Wrote nothing.", err=True)
     _say_left_behind(folder, read)
     return 1 if read.refused else 0
 
 
 def _say_left_behind(folder: Path, read: Publication) -> None:
     for page in pages.left_behind(folder, read.paths):
-        message = "made by perfdb publish, and the store has no such release any more; remove it"
+        message = (
+            "perfdb publish wrote this page, but the store no longer has the release; remove it"
+        )
         click.echo(f"note: {page}: {message}", err=True)
     for problem in read.refused:
         click.echo(f"error: not published: {problem}", err=True)
@@ -96,15 +103,17 @@ def _say_left_behind(folder: Path, read: Publication) -> None:
 def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
     for problem in problems:
         click.echo(f"error: {problem}", err=True)
-    click.echo("Nothing is written: take them out of the sources, and ingest these.", err=True)
+    click.echo(
+        "Wrote nothing. Remove the secrets from the sources, then ingest them again.", err=True
+    )
 
 
 def _refuse(grave: Sequence[Finding]) -> None:
     for it in grave:
-        place, of = report.place(it), report.subject(it)
-        click.echo(f"{place}: {it.severity}: {of}: {report.sentence(it)}", err=True)
+        for line in gates.finding_lines(it):
+            click.echo(click.unstyle(line), err=True)
     click.echo(
-        f"Nothing is written: {report.counts(grave)}. Correct them, accept them in {REVIEWED}, "
-        "or publish them with their footnotes: --fail-on never.",
+        f"Wrote nothing: {report.counts(grave)}. Correct them, accept them in {REVIEWED}, or "
+        "publish them as footnotes with --fail-on never.",
         err=True,
     )
