@@ -4,6 +4,7 @@
 names the file of accepted findings, `perfdb_recipes` the folder of recipes, both relative to the
 folder of conf.py; None: there are none.
 With `perfdb_hostnames = True` pages of runs name the machine that they ran on, and folders of it.
+`perfdb_profile` says for whom the site is: "internal" or "public".
 
 The documents are written before Sphinx reads them. Where nothing has changed nothing is made, and
 what makes it is not even loaded.
@@ -49,6 +50,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_recipes", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
+    app.add_config_value("perfdb_profile", "internal", "env", frozenset({str}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", files.code(), "env", frozenset({str}))
     templates.add_node(app)
@@ -102,6 +104,7 @@ class _Build:
             accepted,
             bool(config.perfdb_hostnames),
             recipes,
+            config.perfdb_profile,
         )
 
     @cached_property

@@ -49,13 +49,14 @@ class BuildOptions:
 
     `address` names the store; None is perfdb.sqlite here, which need not exist yet. `accepted` is
     the file of accepted findings, `recipes` the folder of recipes. With `hostnames`, pages of runs
-    name the machine.
+    name the machine. `profile` says for whom the site is.
     """
 
     address: str | None
     accepted: Path | None
     hostnames: bool = False
     recipes: Path | None = None
+    profile: str = "internal"
 
     def key(self) -> str | None:
         """The same for as long as a build would make the same; None where that is not known."""
@@ -78,7 +79,8 @@ class BuildOptions:
             for one in (sorted(folder.rglob("*.*")) if folder else ())
             if one.is_file()
         ]
-        known = (address, store, (str(path), accepted), self.hostnames, code(), added, recipes)
+        options = (self.hostnames, self.profile)
+        known = (address, store, (str(path), accepted), options, code(), added, recipes)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 

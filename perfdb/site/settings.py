@@ -1,4 +1,7 @@
-"""What perfdb.toml says of pages: [publish.NAME], the order of tables; [prices], of a GPU-hour."""
+"""What is set of pages: for whom they are, and what perfdb.toml says of them.
+
+[publish.NAME] is the order of published tables, [prices] of perfdb.toml those of a GPU-hour.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -7,9 +10,10 @@ from typing import Final
 from pydantic import field_validator
 
 from perfdb import catalog, config
-from perfdb.errors import ConfigError, Diagnostic, suggestion
+from perfdb.errors import ConfigError, Diagnostic, InputError, suggestion
 from perfdb.record import Frozen
 from perfdb.site import columns
+from perfdb.site.data import SiteData
 from perfdb.yamlfile import Document, validate
 
 
@@ -91,3 +95,35 @@ def prices() -> dict[str, float]:
     if problems:
         raise ConfigError(problems)
     return found
+
+
+PROFILES: Final = ("internal", "public")
+"""For whom a site is: those who keep the store, or everybody."""
+
+
+def of_profile(data: SiteData, profile: str) -> SiteData:
+    """The data that a site of a profile shows, with the prices that are stated.
+
+    The public one is without rejected rows, and without results and runs whose release nobody
+    stated. Raises InputError for an unknown profile, ConfigError for a wrong price.
+    """
+    if profile not in PROFILES:
+        remedy = suggestion(profile, PROFILES)
+        raise InputError(Diagnostic("conf.py", f"there is no {profile!r}", "perfdb_profile",
+                                    remedy=remedy))  # fmt: skip
+    priced = replace(data, prices=prices())
+    if profile == "internal":
+        return priced
+    revisions = tuple(one for one in data.revisions if one.release is not None)
+    sources = {one.source_sha256 for one in revisions}
+    return replace(
+        priced,
+        is_public=True,
+        results=tuple(one for one in data.results if one.release is not None),
+        current=tuple(one for one in data.current if one.release is not None),
+        runs=tuple(one for one in data.runs if one.result.release is not None),
+        sources=tuple(one for one in data.sources if one.sha256 in sources),
+        audited=tuple(one for one in data.audited if one.result.release is not None),
+        revisions=revisions,
+        rejections=(),
+    )

@@ -286,7 +286,7 @@ def test_the_same_store_makes_the_same_bytes_and_another_only_what_is_another(
     rewritten = {page for page in second if first.get(page) != second[page]}
     assert {
         "changes/megatron-core.html", "index.html", "models/llama3-8b.html",
-        "performance/archive.html", "performance/changelog.html",
+        "performance/changelog.html",
         "performance/megatron-core/0.16.1.html", "recipes/llama3-8b.html", "runs/index.html",
         "runs/two.html", "systems/dgx-h100.html",
     } <= rewritten  # fmt: skip
@@ -299,7 +299,7 @@ def test_the_same_store_makes_the_same_bytes_and_another_only_what_is_another(
     mine.built(named=False)
     kept = [page for folder in FOLDERS for page in (mine.docs / folder).rglob("*.md")]
     assert {own} == {page for page in kept if not is_made(page)}
-    lists = {"archive", "audit", "changelog", "coverage", "cpu-tests", "index", "systems"}
+    lists = {"audit", "changelog", "coverage", "cpu-tests", "index", "systems"}
     assert lists == {page.stem for page in kept if is_made(page)}
     assert not [*(mine.html / "performance").glob("*/*.html"), *(mine.html / "changes").glob("m*")]
     names = ("changes", "models", "performance", "runs", "scaling", "systems")
