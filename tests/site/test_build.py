@@ -84,7 +84,7 @@ def test_a_measured_row_leads_to_its_run_with_recipe_steps_and_raw_files(site: S
     made = soup(run)
     assert "name: llama3-8b\n" == found(made.select_one("section#recipe pre")).get_text()
     assert 10 == len(made.select("section#steps tbody tr"))
-    assert made.select_one("section#step-times svg") is not None
+    assert made.select_one("section#by-step svg") is not None
     console = found(made.find("a", class_="download", string=re.compile("console.log")))
     assert "step 1\nstep 2\n" == (run.parent / str(console["href"])).read_text()[:14]
 
@@ -313,7 +313,7 @@ def test_the_runs_of_logs_have_pages_without_recipe_start_and_command(addressed:
     html = addressed.html
     [page] = (html / "runs").glob("log-*.html")
     text = words(soup(page))
-    for known in ("Recipe – ", "Started – ", "kept no recipe file.", "kept no command."):
+    for known in ("Recipe – ", "Started – ", "has no recipe file.", "has no command."):
         assert known in text
     assert "finished" in words(soup(html / "runs" / "index.html"))
 

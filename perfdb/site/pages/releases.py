@@ -32,9 +32,9 @@ LABEL: Final = "ref-performance"
 """What {ref} calls the list of releases; the page of each is called by its name behind that."""
 BELOW: Final = (addresses.CHANGELOG, addresses.AUDIT)
 """Other pages that the navigation lists below the list of releases."""
-TRIAL: Final = "a trial without a GPU"
+TRIAL: Final = "CPU test"
 """What a release without a result on a GPU is."""
-NONE: Final = "No releases yet: the store holds no results."
+NONE: Final = "No releases yet."
 
 
 @dataclass(frozen=True)
