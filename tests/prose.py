@@ -39,7 +39,7 @@ PLAIN = {
     "in force": "active, set",
     "lest": "so that … not",
     "likewise": "also",
-    "said|told|tells?|tellings?": "states, reports, shows",
+    "said|told|tells|tellings?": "states, reports, shows",
     "stands?": "is",
     "whichever|whoever|whatever|wherever": "any, who, what, where",
     "whose": "with, of which",
