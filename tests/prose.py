@@ -106,8 +106,14 @@ def documents(paths: Sequence[Path]) -> Iterator[Passage]:
 
 
 def _words(token: Token) -> str:
-    plain = {"text": "{0.content}", "code_inline": "CODE", "softbreak": "\n", "hardbreak": "\n"}
-    return "".join(plain.get(child.type, "").format(child) for child in token.children or ())
+    """Its text, without emphasized words: they quote what perfdb prints."""
+    plain = {"text": "{0.content}", "code_inline": "CODE", "softbreak": "\n", "em_open": "TERM"}
+    text, depth = "", 0
+    for child in token.children or ():
+        depth -= child.type == "em_close"
+        text += "" if depth else plain.get(child.type, "").format(child)
+        depth += child.type == "em_open"
+    return text
 
 
 def helps(command: click.Command = cli, name: str = "perfdb") -> Iterator[Passage]:
