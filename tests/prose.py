@@ -84,7 +84,7 @@ def long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
 OWN = (
     Check(long_sentences, path="perfdb.long", message="A sentence of {} words; at most {}."),
     *(
-        Check(types.Existence((words,)), path="perfdb.plain", message=f"'{{}}': say {plain}.")
+        Check(types.ExistenceSimple(rf"\b(?:{words})\b"), path="perfdb.plain", message=f"'{{}}': say {plain}.")
         for words, plain in PLAIN.items()
     ),
 )
