@@ -91,7 +91,7 @@ OWN = (
 
 
 def documents(paths: Sequence[Path]) -> Iterator[Passage]:
-    """The prose of Markdown files; of what directives hold, nothing."""
+    """The prose of Markdown files, with glossaries, without other directives."""
     reader = MarkdownIt().enable("table").use(front_matter_plugin).use(myst_block_plugin)
     for path in paths:
         place = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
@@ -100,6 +100,8 @@ def documents(paths: Sequence[Path]) -> Iterator[Passage]:
             line = token.map[0] if token.map else line
             if token.type == "inline":
                 yield Passage(place, line + 1, _words(token))
+            elif token.info == "{glossary}":
+                yield Passage(place, line + 1, token.content.replace("\n    ", ":\n\n"))
             elif token.type == "front_matter":
                 for text in re.findall(r'^description: "?(.+?)"?$', token.content, re.MULTILINE):
                     yield Passage(place, line + 2, text)
