@@ -44,20 +44,23 @@ PLAIN = {
     "whichever|whoever|whatever|wherever": "any, who, what, where",
     "whose": "with, of which",
     "catalogue": "catalog",
-    "recognis\\w+|normalis\\w+|synchronis\\w+|summaris\\w+|behaviours?|colours?": "the American spelling",
+    r"(?:recogn|normal|synchron|summar)is\w+|\w*(?:behavi|col)our\w*": "the American spelling",
 }
 """Words that make a sentence a riddle, and plain ones for them."""
-OFF = ("lexical_illusions", "misc.phrasal_adjectives", "terms", "dates_times", "typography", "weasel_words")
-"""Checks that fit essays, not code and figures: repeated cells, curly quotes, spelled-out months."""
-CHECKS = {
-    **dict.fromkeys(OFF, False),
-    **{k: v for k, v in DEFAULT["checks"].items() if k not in OFF},
-    "perfdb": True,
+OFF = {
+    *("dates_times", "lexical_illusions", "misc.phrasal_adjectives", "terms", "typography"),
+    *("uncomparables", "weasel_words"),
 }
+"""Checks for essays: of curly quotes and of cells that repeat each other, for example."""
+CHECKS = DEFAULT["checks"] | dict.fromkeys(OFF, False) | {"perfdb": True}
+CHECKS = dict(sorted(CHECKS.items(), reverse=True))
+"""The names of proselint's checks, the deepest first, as it asks."""
 _END = re.compile(r"(?<=[.?!:])[\s)]+|\n\n+")
 _WORD = re.compile(r"\S*\w\S*")
-_TAG = re.compile(r"\{#.*?#\}|\{%.*?%\}|<(?:style|svg|script).*?</\w+>|<[^>]*>", re.DOTALL)
+_TAG = re.compile(r"\{#.*?#\}|\{%.*?%\}|<[^>]*>", re.DOTALL)
 _HOLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_AS_TYPED = re.compile(r"\x08\n(?:.+(?:\n|$))*")
+"""A block that click prints as it is: examples and tables."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
         stop = end.start() if end else len(text)
         words = len(_WORD.findall(text[start:stop]))
         if words > LONGEST_WORDS:
-            span = (start + 1, stop)
+            span = (start, stop)
             yield CheckResult(check.path, check.message.format(words, LONGEST_WORDS), span, None)
         start = end.end() if end else stop
 
@@ -84,7 +87,11 @@ def long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
 OWN = (
     Check(long_sentences, path="perfdb.long", message="A sentence of {} words; at most {}."),
     *(
-        Check(types.ExistenceSimple(rf"\b(?:{words})\b"), path="perfdb.plain", message=f"'{{}}': say {plain}.")
+        Check(
+            types.ExistenceSimple(rf"\b(?:{words})\b"),
+            path="perfdb.plain",
+            message=f"'{{}}': say {plain}.",
+        )
         for words, plain in PLAIN.items()
     ),
 )
@@ -123,8 +130,7 @@ def helps(command: click.Command = cli, name: str = "perfdb") -> Iterator[Passag
     place = f"`{name} --help`"
     texts = [command.help, *(getattr(one, "help", None) for one in command.params)]
     for text in filter(None, texts):
-        prose = re.split(r"\n\n(?=\x08)", text)[0]
-        yield Passage(place, 1, prose)
+        yield Passage(place, 1, _AS_TYPED.sub("", text))
     if isinstance(command, click.Group):
         context = click.Context(command)
         for child in command.list_commands(context):
@@ -139,13 +145,17 @@ def strings() -> Iterator[Passage]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docstrings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Constant) or node in docstrings:
-                continue
-            if len(str(node.value).split()) > 3:
-                yield Passage(str(path.relative_to(ROOT)), node.lineno, str(node.value))
+            if isinstance(node, ast.Constant) and node not in docstrings:
+                text = _shown(str(node.value))
+                if len(text.split()) > 3 and re.search(r"^\W*[A-Z]|[.,;:](?: |$)", text):
+                    yield Passage(str(path.relative_to(ROOT)), node.lineno, text)
     for path in sorted(ROOT.glob("perfdb/site/templates/*.j2")):
-        text = _HOLE.sub("X", _TAG.sub("\n\n", path.read_text(encoding="utf-8")))
+        text = _shown(path.read_text(encoding="utf-8"))
         yield Passage(str(path.relative_to(ROOT)), 1, text)
+
+
+def _shown(template: str) -> str:
+    return _HOLE.sub("X", _TAG.sub("\n\n", template))
 
 
 def problems(passages: Sequence[Passage]) -> list[str]:
@@ -156,8 +166,9 @@ def problems(passages: Sequence[Passage]) -> list[str]:
     for passage in passages:
         starts.append(len(text))
         text += passage.text.strip() + ".\n\n"
-    lines = []
-    for found in LintFile("", text).lint({"max_errors": 10_000, "checks": CHECKS}):
+    lines, joined = [], LintFile("", text)
+    joined.quote_bounds = ()  # a quote of one passage would pair with that of another
+    for found in joined.lint({"max_errors": 10_000, "checks": CHECKS}):
         path, message, (start, end), _ = found.check_result
         passage = passages[bisect_right(starts, start - 1) - 1]
         words = " ".join(text[start - 1 : end - 1].split())[:60]
@@ -167,17 +178,20 @@ def problems(passages: Sequence[Passage]) -> list[str]:
 
 def main(names: Sequence[str]) -> int:
     """Print what is wrong; 1 if anything is."""
-    pages = [Path(name).resolve() for name in names] or [
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
-        *sorted((ROOT / "docs").glob("*.md")),
-        *(p for kind in ("tutorial", "how-to", "explanation", "reference")
-          for p in sorted((ROOT / "docs" / kind).glob("*.md"))),
-    ]  # fmt: skip
+    kinds = ("tutorial", "how-to", "explanation", "reference")
+    written = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/*.md",
+        *(f"docs/{kind}/*.md" for kind in kinds),
+    ]
+    pages = [Path(name).resolve() for name in names]
+    pages = pages or [page for pattern in written for page in sorted(ROOT.glob(pattern))]
     passages = list(documents(pages))
     if not names:
         passages += [*helps(), *strings()]
     found = problems(passages)
-    print(*found, sep="\n")
+    sys.stdout.writelines(f"{line}\n" for line in found)
     return 1 if found else 0
 
 
