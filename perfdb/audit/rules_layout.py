@@ -178,7 +178,7 @@ def _swapped(row: Result, exchanged: Result) -> Finding:
     )
 
 
-@row_rule("GA is GBS ÷ (MBS × DP), a whole number (LBS in place of MBS for AutoModel)")
+@row_rule("GA is GBS ÷ (MBS × DP), a whole number (LBS instead of MBS for AutoModel)")
 def gradient_accumulation(row: Result, release: ReleaseRows) -> Iterator[Finding]:
     """A row whose batch is no whole number of accumulation steps, or not the printed number.
 
