@@ -324,7 +324,7 @@ def _near_peak(row: Result, field: str, rate: Interval, limit: float) -> Finding
 
 @row_rule("the GPUs of the system have units for the precision")
 def precision(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
-    """A row in a precision that its system, whose peaks are known, does not have."""
+    """A row in a precision that its system does not have, if its peaks are known."""
     every, known = catalog.precisions(), equations.peaks(row)
     recipe = every.get(row.precision or "")
     if known and recipe and not recipe.is_of(known):

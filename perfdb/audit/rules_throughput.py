@@ -141,7 +141,7 @@ def zero_figure(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
 
 @row_rule("the standard deviation of a measured run's step times is within 10 % of their mean")
 def step_spread(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
-    """A measured row whose steps spread too much."""
+    """A measured row with steps that spread too much."""
     mean, deviation = row.step_time_mean_s, row.step_time_stdev_s
     if not (row.is_measured and mean and deviation and deviation > MOST_SPREAD * mean):
         return

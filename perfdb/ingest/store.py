@@ -85,7 +85,7 @@ def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
 
 
 def spellings(path: str) -> tuple[str, ...]:
-    """The names of a file: as it is given, relative to the working directory, absolute, and what
+    """The names of a file: as stated, relative to the working directory, absolute, and what
     a link leads to.
     """
     real = os.path.realpath(path)
