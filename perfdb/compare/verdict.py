@@ -78,8 +78,8 @@ class Judgement:
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
     The interval is of B over the baseline, up to three releases that A is the last of;
-    `num_baseline` are the releases with runs that show the noise. `reason` says how B ended, where it
-    failed, and why there is no verdict.
+    `num_baseline` are the releases with runs that show the noise. `reason` says how B ended, where
+    it failed, and why there is no verdict.
     `rate`: the least false discovery rate, over all that was judged together, at which it is a
     change; None: no chance is in it, as of printed figures.
     """
