@@ -67,7 +67,7 @@ class Side:
     )
     _samples: dict[str, Sample] = field(default_factory=dict, init=False, repr=False, compare=False)
     # Those that were asked for: a side is in the history of each later release. They are no cached
-    # properties: their lock takes longer than the rest of it.
+    # properties, whose lock takes longer than the rest of it.
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
         """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""

@@ -185,7 +185,7 @@ class Series:
     def decline(self) -> Decline | None:
         """How much slower the newest release is than the best of the earlier ones.
 
-        None where that may be chance, or where an open regression starts from about the best.
+        None where that may be chance, or where a regression that stands starts from about the best.
         Releases that are each a little slower than the one before add up to such a decline. Of many
         releases without a change one is the best by chance, and so is one of many series: the
         chance is multiplied by both numbers, after Bonferroni.
@@ -198,7 +198,7 @@ class Series:
 
     @cached_property
     def _below_best(self) -> Decline | None:
-        """The decline, with any open regressions."""
+        """The decline, whatever regressions stand."""
         if len(self._usable) < 2 or self.gave_way:
             return None
         *earlier, newest = self._usable
@@ -220,7 +220,7 @@ class Series:
         return any(point.judgement and point.judgement.is_told for point in self.points)
 
     def is_slower(self, least: float = 0.0) -> bool:
-        """Whether a regression or a decline is open, or a branch is slower than the newest release.
+        """Whether a regression or a decline stands, or a branch is slower than the newest release.
 
         What is slower now by less than `least`, a fraction, does not count. Where the last release
         cannot be distinguished from the one before a regression, the regression counts.
@@ -249,7 +249,7 @@ class Series:
 
     @property
     def unknown(self) -> tuple[Point, ...]:
-        """The newest points without a verdict, and all with figures that cannot be compared.
+        """The newest points without a verdict, and all whose figures cannot be compared.
 
         That an older release was too noisy does not count: nobody will repeat its runs.
         """
@@ -371,7 +371,7 @@ def follow_each(
     metric: str | None = None,
     margin: float = MARGIN,
 ) -> list[Series]:
-    """A series for each case, and for each workload with a changed best configuration."""
+    """A series for each case, and for each workload whose best configuration has changed."""
     of_work = follow(results, choices, Level.WORKLOAD, metric, margin)
     retuned = [one for one in of_work if len({it.side.shown.case_key for it in one.points}) > 1]
     of_cases = follow(results, choices, Level.CONFIGURATION, metric, margin)

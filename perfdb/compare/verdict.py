@@ -1,4 +1,4 @@
-"""Faster, slower, same or unknown: the one rule, by the noise model or by rounding."""
+"""Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,8 +78,8 @@ class Judgement:
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
     The interval is of B over the baseline, up to three releases that A is the last of;
-    `num_baseline` are the releases with runs that show the noise. `reason` says how B ended, where
-    it failed, and why there is no verdict.
+    `num_baseline` are the releases whose runs show the noise. `reason` says how B ended, where it
+    failed, and why there is no verdict.
     `rate`: the least false discovery rate, over all that was judged together, at which it is a
     change; None: no chance is in it, as of printed figures.
     """
@@ -92,7 +92,7 @@ class Judgement:
     rate: float | None = None
     num_baseline: int = 1
     restated: Restated | None = None
-    """The figures of B as A counts FLOPs, of which the ratio is; None: both count the same."""
+    """The figures of B as A counts FLOPs, of which the ratio is; None: both count alike."""
 
     @property
     def change(self) -> float:
@@ -135,7 +135,7 @@ TERMS: Final = Terms()
 
 
 def group(result: Result) -> tuple[str, str, int]:
-    """The cases with the same noise: framework, system, and up to 8, 64, 512, … GPUs."""
+    """The cases whose noise is alike: framework, system, and up to 8, 64, 512, … GPUs."""
     return result.framework, result.system, max(0, (result.num_gpus - 1).bit_length() - 1) // 3
 
 
@@ -149,7 +149,7 @@ def judge(
     - `failed`, whatever else there is, where A finished and no run of B did.
     - Both measured, or of several published results: `faster` or `slower` where the prediction
       interval leaves out 1 and the change is larger than the margin; `same` where the interval is
-      within the margin; else it is unknown.
+      within the margin; else it cannot be told.
     - Both published: `same` if the figures differ by no more than the margin; beyond that it cannot
       be told within their printed digits or the rounding of samples/s that the audit infers, and
       else is `faster` or `slower`.
@@ -252,7 +252,7 @@ def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
 
 
 def _by_interval(found: Prediction, ratio: float, metric: str, margin: float) -> Judgement:
-    """By the prediction interval; its ratio is of the medians that are shown."""
+    """By the prediction interval, whose ratio is of the medians that are shown."""
     low, high = exp(found.change - found.half), exp(found.change + found.half)
     judged = Judgement(
         ratio, low, high, Verdict.UNKNOWN, rate=found.p, num_baseline=found.num_releases
@@ -366,7 +366,7 @@ def _runs_differ(a: Side, b: Side, metric: str, allowed: float) -> str | None:
 
 
 def _not_alike(a: Side, b: Side) -> str | None:
-    """Why two sides were not measured in the same way; None where they were.
+    """Why two sides were not measured alike; None where they were.
 
     Steps of another part of a run are faster or slower for that alone, on one side too.
     """
@@ -378,7 +378,7 @@ def _not_alike(a: Side, b: Side) -> str | None:
 
 
 def _restated(a: Side, b: Side, metric: str) -> tuple[Restated, Side] | None:
-    """B as A counts FLOPs, with the digits that it had; None where no formula is known.
+    """B as A counts FLOPs, with the digits that it had; None where no formula tells.
 
     The figures of both must be those of their conventions: what is left between the counts is
     rounding.

@@ -25,7 +25,7 @@ BRACKETED: Final = "bracketed"
 _NAMES: Final = ("framework", "model", "system")
 _SPLITS: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 _SHARD_GROUPS: Final = "automodel"
-"""The framework with the size of the sharding group in its FSDP column."""
+"""The framework whose FSDP column is always the size of the group that shards."""
 _NO_FRAMEWORK: Final = Refusal(
     "the page does not say which framework its results are of", "pass --framework"
 )
