@@ -38,38 +38,39 @@ MOST_BARS = 20
 COLUMNS = ("Change", "99 % interval", "Verdict", "Runs")
 """Of a series, behind the release and its figure."""
 
-PIPE_WIDTH = 120
-"""Columns where stdout is no terminal."""
 
-
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb trend llama3-8b --system dgx-h100",
+        "perfdb trend --framework nemo --fail-on regression,missing",
+    )
+)
 @click.argument("asked", nargs=-1, metavar="[MODEL_OR_CASE]...")
 @options.db_option
 @options.only_options("framework", "system", several=True)
 @options.metric_option("follow")
 @options.gate_option(
     ("regression", "missing", "unknown"),
-    "Follow each case and exit with 1 where a release is slower than the one before it and no "
-    "later one has made up for it, or the newest one than the best; where the newest release lacks "
-    "what an earlier one has or failed at more of its runs; or where no verdict can be given; "
-    "several with a comma. "
-    "[default: never]",
+    "Exit with 1 on an open regression, on results that the newest release lacks or fails, or on "
+    "unknown verdicts. Separate several with commas. This follows each case. [default: never]",
 )
-@click.option("--all", "all_", flag_value="yes", help="Without a model list also what has no news.")
+@click.option(
+    "--all", "all_", flag_value="yes", help="Without a model, list unchanged results, too."
+)
 @click.option(
     "--each-case",
     flag_value="yes",
-    help="Follow each case of a workload, not only the best one, as --fail-on does.",
+    help="Follow every case of a workload, not only its best.",
 )
 @options.format_option(
-    triage.FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
+    triage.FORMATS, "The output format: markdown for pull requests, junit and github for CI."
 )
 @options.json_format_option
+@options.wide_option
 @click.option(
     "--since",
     metavar="RELEASE",
-    help="Follow from this release on, or from those of a baseline (`perfdb baseline`): what was "
-    "before closes no gate.",
+    help="Follow from this release on, or from those of a baseline. Earlier changes close no gate.",
 )
 @gates.verdict_options
 def trend(
@@ -81,19 +82,15 @@ def trend(
     style: str,
     **only: Any,
 ) -> int:
-    """Follow the figures of the same work over releases, and say where they got worse.
+    """Follow results across releases, and find regressions.
 
-    MODEL_OR_CASE is a model, such as llama3-8b, or the first six characters or more of a workload
-    or case key. Of a model or a workload each release stands with its best configuration, of a
-    case with that one; --fail-on and --each-case follow each case of a workload. Of a version in
-    several containers each is a release, in the order of time. Changes and verdicts are those of
-    `perfdb compare`, against the release before; a rolling branch, such as main, is held against
-    the newest release. The bars are the runs of a release in time (of logs as they were ingested),
-    lowest to highest over the whole series. A figure with open errors of the audit is listed, not
-    judged and then stepped over.
+    MODEL_OR_CASE is a model, such as llama3-8b, or six or more characters of a workload or case
+    key. For a model or workload, the table shows each release's best configuration. Changes and
+    verdicts compare with the release before, as `perfdb compare` does. A rolling branch, such as
+    main, compares with the newest release. Bars show the runs of a release in order of time.
+    Results with open audit errors have no verdict.
 
-    Without MODEL_OR_CASE everything is followed, and listed where the newest release is faster or
-    slower than the one before, failed or lacks something.
+    Without MODEL_OR_CASE, the table shows every workload that changed in the newest release.
     """
     db, metric, judge_all = only.pop("db"), only.pop("metric"), only.pop("judge_all")
     margin, scope = only.pop("margin"), Scope(only.pop("framework"), only.pop("system"))
@@ -167,7 +164,7 @@ def _print(
         shown = {it.case_key for one in found for point in one.points for it in point.side.results}
         if more := len({result.case_key for result in results} - shown):
             cases = counted(more, "further case")
-            click.echo(f"not shown: {cases} of the same work; --each-case follows each")
+            click.echo(f"Not shown: {cases} of the same workload (--each-case shows them)")
 
 
 def _print_commands(found: Sequence[Series], closed: Closed) -> None:
@@ -186,7 +183,7 @@ def _print_tables(found: Sequence[Series], style: str, *, only_news: bool) -> No
             parts = (f"**{heading}**", *more, triage.table(columns, rows), remark)
             click.echo("\n\n".join(filter(None, parts)) + "\n")
             continue
-        options.print_table(title, columns, rows, PIPE_WIDTH)
+        options.print_table(title, columns, rows)
         if remark:
             click.echo(f"  {remark}\n")
 
@@ -226,10 +223,10 @@ def _tables(found: Sequence[Series], *, only_news: bool) -> Iterator[Table]:
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
     unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.untold]
     for title, columns, some in (
-        ("In one release alone", ("Work", "Release", "Figure", "Runs"), known),
+        ("In one release only", ("Work", "Release", "Figure", "Runs"), known),
         *((title, ("Work", "Last in", "Figure", "Runs"), some) for title, some in missing.items()),
         ("Failed", ("Work", "Releases", "Why"), failed),
-        ("Cannot be told", ("Work", "Releases", "Why"), unknown),
+        ("Inconclusive", ("Work", "Releases", "Why"), unknown),
     ):
         if some:
             yield title, columns, some, ""
@@ -358,7 +355,7 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
         "failed": sum(bool(one.failed) for one in found),
-        "cannot be told": sum(bool(one.unknown) for one in found),
+        "inconclusive": sum(bool(one.unknown) for one in found),
     }
     named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
@@ -366,4 +363,4 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     line = f"{len(followed)} followed over releases: {', '.join(parts)}"
     hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
-    return f"{line}; {hidden} without news are not listed: --all lists them" if hidden else line
+    return f"{line}; {hidden} unchanged (hidden; --all shows them)" if hidden else line

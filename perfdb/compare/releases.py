@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -18,7 +17,7 @@ from perfdb.audit.review import Entry, explained
 from perfdb.compare.match import Comparison, comparison
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import marked
-from perfdb.errors import Diagnostic, InputError, suggestion
+from perfdb.errors import Diagnostic, InputError, nearest
 from perfdb.groups import grouped
 from perfdb.queries import catalog
 from perfdb.queries import results as queries
@@ -163,8 +162,7 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
         message = f"{text!r} names no single release"
         remedy = f"say {' or '.join(shlex.quote(choice.name) for choice in found)}"
     else:
-        hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
-        remedy = listed if hint == listed else f"{hint} {listed}"
+        remedy = nearest(spelled, names)
     raise InputError(Diagnostic("release", message, remedy=remedy))
 
 
@@ -376,10 +374,8 @@ def results_of_words(
 def _no_model(word: str, names: Sequence[str]) -> Diagnostic:
     if not names:
         remedy = "the store holds no results; fill it with `perfdb ingest`"
-    elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
-        remedy = f"did you mean {' or '.join(close)}?"
     else:
-        remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
+        remedy = f"{nearest(spelled(word), names)} or give the beginning of a key"
     return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
 
 
