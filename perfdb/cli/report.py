@@ -34,31 +34,29 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write. [default: stdout]",
+    help="Write to this file. [default: stdout]",
 )
 @click.option(
     "--notes",
     "notes_path",
     type=FILE,
     metavar="FILE",
-    help="What people say of it, merged in. "
+    help="Merge in this Markdown file of notes. "
     f"[default: {notes.FOLDER}/FRAMEWORK/VERSION.md of B, where it is]",
 )
-@click.option(
-    "--site-url", metavar="URL", help="The address of the site, to whose pages results lead."
-)
+@click.option("--site-url", metavar="URL", help="Link each result to its page on this site.")
 @options.metric_option("compare")
 @options.only_options("framework", "system", "model", several=True)
 @gates.judging_options
 def report(reviewed: Path | None, *, a: str, b: str, **asked: Any) -> None:
-    """Write what release B changed against release A, to be sent round.
+    """Write a report of what changed from release A to release B.
 
-    A and B are named as for `perfdb compare`, whose verdicts these are. The report has the rows of
-    each verdict with the geometric mean of their change, the same for each system and precision,
-    the ten largest changes each way with known issues, new and missing rows, what the audit found
-    in B, and what was not judged and why. Notes are Markdown: what stands first is its front, a
-    `## Slower` is on a section, and a heading of `###` that begins with the key of a row on that
-    row. A note on what the report does not have is refused.
+    A and B are named as for `perfdb compare`, and get the same verdicts. The report counts results
+    by verdict, gives the mean change by system and precision, and lists the ten largest changes
+    each way, new and missing results, audit findings of B, and what has no verdict.
+
+    Notes are Markdown. Text before the first heading opens the report, `## Slower` adds to that
+    section, and a heading of ### that begins with the key of a row adds to that row.
     """
     link = _links(asked["site_url"])
     with reading_current(store_url(asked["db"])) as connection:

@@ -88,7 +88,8 @@ def trend(
     key. For a model or workload, the table shows each release's best configuration. Changes and
     verdicts compare with the release before, as `perfdb compare` does. A rolling branch, such as
     main, compares with the newest release. Bars show the runs of a release in order of time.
-    Results with open audit errors have no verdict.
+    Results with open audit errors have no verdict. ◆ is a change point: from that release on the
+    series stays at another level.
 
     Without MODEL_OR_CASE, the table shows every workload that changed in the newest release.
     """
@@ -246,6 +247,8 @@ def _remarks(one: Series) -> Iterable[str]:
         yield f"first {worse}: {one.regression.release}"
     if one.recovered:
         yield "made up for since"
+    for release, ratio in one.change_points.items():
+        yield f"change point: {release} ({_change(ratio)})"
     if it := one.decline:  # 1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)
         within, change = report.interval(it.judgement), _change(it.judgement.ratio)
         of_best = f"{it.best.release}: {change}{'' if within == UNKNOWN else f' ({within})'}"
@@ -297,6 +300,7 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         point.release,
         f"against {point.against}" if point.is_apart and point.against else "",
         report.changes(point.differences),
+        f"◆ moved {_change(moved)}" if (moved := series.change_points.get(point.release)) else "",
         report.runs(side) if side.finished != side.results else "",
         report.containers(side),
         report.ended(side),

@@ -1,4 +1,4 @@
-"""Where a series of releases, or of nightly runs, moved to another level. Pure functions.
+"""Where a series of releases, or of nightly runs, moved to another level. Pure.
 
 Binary segmentation with a rescue of short excursions, as Olshen et al. (2004), "Circular binary
 segmentation", doi:10.1093/biostatistics/kxh008, have it: the best place for one change is tested,
@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from perfdb.compare import noise
 from perfdb.compare.noise import MARGIN, Prior, Sample, moderated
+from perfdb.compare.sides import Side
+from perfdb.compare.verdict import Terms, continues, deviation_at_least
+from perfdb.metrics import METRICS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +62,25 @@ def found(
             return [ChangePoint(skipped + at, exp(it)) for at, it in zip(cuts, moved, strict=True)]
         del cuts[smallest]
     return []
+
+
+def of_sides(sides: Sequence[Side], metric: str, terms: Terms) -> dict[int, float]:
+    """The change points of a case, by their places among its sides, each with its ratio.
+
+    The sides are in the order of releases. Only those count that can be compared with the last one.
+    Of a metric with a tolerance the verdicts say all there is.
+    """
+    if METRICS[metric].tolerance is not None or len(sides) < FEWEST:
+        return {}
+    last = sides[-1]
+    kept = [place for place, it in enumerate(sides) if continues(it, last, metric)]
+    known = [sides[place] for place in kept]
+    if len(known) < FEWEST:
+        return {}
+    least = deviation_at_least(known, metric)
+    samples = [it.sample(metric) for it in known]
+    points = found(samples, terms.prior(last.shown), terms.margin, least)
+    return {kept[it.place]: it.ratio for it in points}
 
 
 def _parts(cuts: Sequence[int], count: int) -> Iterator[tuple[int, int]]:

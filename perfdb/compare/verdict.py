@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
+from statistics import fmean
 from typing import Final
 
 from perfdb import stated
@@ -233,7 +234,7 @@ def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Ter
         return _by_rounding(a, b, metric, terms.margin)
     if reason := _lacks_noise(a, metric) or _lacks_noise(b, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
-    of_base = [a, *(it for it in earlier if _continues(it, a, metric))]
+    of_base = [a, *(it for it in earlier if continues(it, a, metric))]
     samples = [side.sample(metric) for side in of_base]
     new, least = b.sample(metric), hypot(_least(a, metric), _least(b, metric))
     found = noise.predicted(samples, new, terms.prior(a.shown), least)
@@ -282,11 +283,24 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     return Judgement(figure_b / figure_a, None, None, verdict, reason)
 
 
-def _continues(earlier: Side, a: Side, metric: str) -> bool:
+def continues(earlier: Side, a: Side, metric: str) -> bool:
     """Whether the runs of an earlier release show the noise of a side: as it, and as well."""
     it, shown = earlier.shown, a.shown
     is_counted = metric not in CONVENTION_BOUND or it.flops_convention == shown.flops_convention
     return earlier.is_usable(metric) and is_counted and not _not_alike(earlier, a)
+
+
+def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
+    """The standard deviation of a run at the least: by the steps of runs, or by rounding.
+
+    What is rounded is anywhere within half a digit, or half a sample per second, either way.
+    """
+    errors = (
+        hypot(_least(it, metric), max(_half_digit(it, metric), it.rounding(metric)) / sqrt(3))
+        for it in sides
+    )
+    variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]
+    return sqrt(fmean(variances)) if variances else 0.0
 
 
 def _half_digit(side: Side, metric: str) -> float:
