@@ -132,7 +132,10 @@ def _of_framework(
 def _histories(pair: ReleasePair, earlier: Earlier) -> dict[str, History]:
     """Those of the largest changes, by the keys of their rows."""
     largest = (it for name in CHANGES for it in release_report.largest(pair.report, name))
-    return {release_report.key_of(it): release_report.history(it, earlier) for it in largest}
+    return {
+        release_report.key_of(it): release_report.history(it, pair.comparison, earlier)
+        for it in largest
+    }
 
 
 def told(pair: ReleasePair, audited: Iterable[Audited], folder: Path | None) -> ReleasePair:

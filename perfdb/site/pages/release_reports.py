@@ -102,7 +102,7 @@ def largest(
         for it, card in zip(matches, shown, strict=True):
             card["target"] = addresses.table_row(it.b.shown) if it.b.shown.result_id in rows else ""
         some = f"The largest {len(matches)} of {count:,}." if count > len(matches) else ""
-        low = "The axes of histories do not begin at zero."
+        low = "The axes of histories do not begin at zero. A ring is a change point."
         blocks: list[Block] = [
             of_section(made, name),
             render("release_changes", changes=shown) if shown else paragraph("None."),
@@ -144,7 +144,7 @@ def _history(words: str, name: str, known: History) -> Markup:
     texts = tuple(report.printed(METRICS[name], it) for it in known.figures)
     least, most = min(known.figures) * scale, max(known.figures) * scale
     low = max(0.0, least - (most - least or least))
-    line = ChartLine("", points, texts)
+    line = ChartLine("", points, texts, moved=known.moved)
     return charts.over_releases(words, METRICS[name].title, known.releases, [line], low)
 
 
