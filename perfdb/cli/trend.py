@@ -1,6 +1,7 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise, starmap
 from pathlib import Path
 from statistics import fmean
@@ -211,7 +212,7 @@ def _tables(found: Sequence[Series], *, only_news: bool) -> Iterator[Table]:
     for one in found:
         if len(one.points) > 1 and (one.has_news or not only_news):
             columns = ("Release", METRICS[one.metric].title, *COLUMNS)
-            rows = [_row(one, point) for point in one.points]
+            rows = list(map(partial(_row, one), one.points))
             yield _title(one), columns, rows, "; ".join(_remarks(one))
     # What is in one release alone has nothing to be compared with yet.
     single = [one for one in found if len(one.points) == 1 and not one.missing_in]
@@ -223,14 +224,14 @@ def _tables(found: Sequence[Series], *, only_news: bool) -> Iterator[Table]:
             missing.setdefault(name, []).append(_last(one))
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
     unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.untold]
-    for title, columns, some in (
+    for title, names, some in (
         ("In one release only", ("Work", "Release", "Figure", "Runs"), known),
         *((title, ("Work", "Last in", "Figure", "Runs"), some) for title, some in missing.items()),
         ("Failed", ("Work", "Releases", "Why"), failed),
         ("Inconclusive", ("Work", "Releases", "Why"), unknown),
     ):
         if some:
-            yield title, columns, some, ""
+            yield title, names, some, ""
 
 
 def _title(one: Series) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Places = NDArray[np.signedinteger] | int
 
 FEWEST: Final = 5
 """Fewer points have no change point: the verdicts say what there is to say of them."""
@@ -116,8 +117,9 @@ def _best(points: Sequence[Sample]) -> Iterator[tuple[tuple[int, ...], float, fl
     whole = float((counts * means**2).sum())
     size = len(points)
 
-    def explained(a: "Floats | int", b: "Floats | int") -> "Floats":
-        return (sums[b] - sums[a]) ** 2 / (weights[b] - weights[a])
+    def explained(a: "Places", b: "Places") -> "Floats":
+        made: Floats = np.square(sums[b] - sums[a]) / (weights[b] - weights[a])
+        return made
 
     every, none = np.arange(1, size), float(explained(0, size))
     one = explained(0, every) + explained(every, size)

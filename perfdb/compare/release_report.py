@@ -258,9 +258,10 @@ def history(match: Match, found: Comparison, earlier: Earlier) -> History:
     sides = [*reversed(before), a, b]
     if metric in CONVENTION_BOUND:
         sides = [it for it in sides if it.shown.flops_convention == b.shown.flops_convention]
-    points = [(it.shown.release or UNKNOWN, it.median(metric) or 0.0) for it in sides]
+    names = tuple(it.shown.release or UNKNOWN for it in sides)
+    figures = tuple(it.median(metric) or 0.0 for it in sides)
     moved = change_points.of_sides(sides, metric, found.terms)
-    return History(*zip(*points, strict=True), moved=tuple(moved))
+    return History(names, figures, tuple(moved))
 
 
 def markdown(made: ReleaseReport, link: Link = no_link) -> str:

@@ -54,8 +54,8 @@ class ReleasePair:
     @property
     def report(self) -> ReleaseReport:
         """What it says, as `perfdb report` does."""
-        ends = [release_title(self.framework, name) for name in (self.before, self.after)]
-        return ReleaseReport(*ends, self.comparison, self.findings, self.notes)
+        before, after = (release_title(self.framework, it) for it in (self.before, self.after))
+        return ReleaseReport(before, after, self.comparison, self.findings, self.notes)
 
     @property
     def is_on_gpus(self) -> bool:

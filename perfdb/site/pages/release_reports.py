@@ -57,13 +57,15 @@ def summary(made: ReleaseReport, drawn: Markup) -> Section:
     """How many rows have each verdict and by how much they changed, and the largest as bars."""
     columns = ("#Rows", "#Mean|geometric mean of the change", "#Range|of the changes")
     tallies = [_cells(it) for it in release_report.by_verdict(made.comparison)]
-    places = [[*place, *_cells(it)[1:]] for place, it in release_report.by_place(made.comparison)]
+    places: list[list[HtmlCell | str]] = [
+        [*place, *_cells(it)[1:]] for place, it in release_report.by_place(made.comparison)
+    ]
     tables = [plain("Verdicts", heads("Verdict", *columns), tallies)]
     if places:
         tables.append(plain("Change by place", heads("System", "Precision", *columns), places))
     speed = (
-        "The mean is of the speed of B over that of A, of what was held against each other at the "
-        "same configuration, or at the best of each."
+        "The mean is the geometric mean of the change in speed, over all results that have a "
+        "verdict on it."
     )
     below = note(speed, release_report.at_other_sizes(made.comparison))
     shown = Markup('<div class="perf-tallies">{}</div>\n').format(joined(map(_narrow, tables)))
@@ -153,7 +155,7 @@ def findings(made: ReleaseReport) -> Iterator[Section]:
     name = release_report.FINDINGS
     if not made.findings and name not in made.notes.of_sections:
         return
-    rules = [
+    rules: list[list[HtmlCell | str]] = [
         [HtmlCell(code(rule), sort=rule), counts]
         for rule, counts in release_report.by_rule(made.findings)
     ]
