@@ -48,6 +48,8 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "dashboard make dashboard"
 
 # Two workers more than there are cores: tests of processes, Slurm and browsers often wait.
+# Each of them, and each process that a test starts, would else compile every module again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED) ## install and run the whole test suite
 	$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 

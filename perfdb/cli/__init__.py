@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "releases": ("perfdb.cli.results:releases", "List the releases in the store."),
     "results": ("perfdb.cli.results:results", "List the results in the store."),
     "compare": ("perfdb.cli.compare:compare", "Compare two releases."),
+    "report": ("perfdb.cli.report:report", "Write a report of what a release changed."),
+    "baseline": ("perfdb.cli.baseline:baseline", "Name releases to compare with."),
     "trend": ("perfdb.cli.trend:trend", "Follow results across releases and find regressions."),
     "reproduce": ("perfdb.cli.reproduce:reproduce", "Show how to reproduce a result."),
     "bisect": ("perfdb.cli.bisect:bisect", "Find the version that changed a case's speed."),

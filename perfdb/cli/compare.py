@@ -15,6 +15,7 @@ from perfdb.compare import (
     Side,
     accepted,
     across,
+    baselines,
     match,
     releases,
     report,
@@ -26,7 +27,6 @@ from perfdb.db.session import reading_current, store_url
 from perfdb.queries.scope import Scope
 from perfdb.record import Release
 
-FORMATS = ("table", "json", "markdown", "junit", "github")
 Compared = list[tuple[str, str, Comparison]]
 """The names of A and B, and their comparison, of each framework."""
 
@@ -42,7 +42,7 @@ Compared = list[tuple[str, str, Comparison]]
 @click.argument("b")
 @options.db_option
 @options.format_option(
-    FORMATS, "The output format: markdown for pull requests, junit and github for CI."
+    triage.FORMATS, "The output format: markdown for pull requests, junit and github for CI."
 )
 @options.json_format_option
 @options.wide_option
@@ -81,8 +81,8 @@ def compare(
     """Compare release B with release A, case by case.
 
     A and B are releases, such as 'nemo 25.04' or nemo@25.04. A version alone, such as 25.04, means
-    every framework that has it. B/A is the ratio. The 99 % interval shows the noise of repeated
-    runs. Each verdict is about B, and the largest changes come first.
+    every framework that has it. The name of a baseline also works. B/A is the ratio. The 99 %
+    interval shows the noise of repeated runs. Each verdict is about B, and the largest changes come first.
 
     \b
     slower, faster    the change exceeds --margin
@@ -123,7 +123,8 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
         how = releases.Judging(wrong, asked["metric"], asked["margin"])
         known = releases.known_releases(connection)
-        for pair in releases.both_named(a, b, known, only["framework"]):
+        pairs = releases.both_named(a, b, known, only["framework"], baselines.read())
+        for pair in pairs:
             found = releases.compared(connection, pair, scope, how)
             compared.append((pair[0].name, pair[1].name, found))
             if not found.matched:
@@ -182,8 +183,8 @@ def _print_all(
         options.print_json(document(whole))
         return
     if style == "junit":
-        named = [(f"{name_a} → {name_b}", found) for name_a, name_b, found in compared]
-        click.echo(triage.junit(named, closing))
+        suites = ((f"{a} → {b}", triage.checks(found, closing)) for a, b, found in compared)
+        click.echo(triage.junit(suites))
         return
     for name_a, name_b, found in compared:
         title = f"{name_a} → {name_b}"

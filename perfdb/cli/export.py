@@ -1,6 +1,5 @@
 """`perfdb export`: results in one of several formats, and the steps of runs as Parquet."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from perfdb.cli.options import (
     json_format_option,
     only_options,
 )
+from perfdb.cli.output import write_bytes
 from perfdb.errors import Diagnostic, InputError, suggestion
 
 STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
@@ -85,18 +85,7 @@ def export_results(
             if convention
             else results.table(connection, scope)
         )
-    _write(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
-
-
-def _write(written: bytes, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.buffer.write(written)
-        sys.stdout.flush()
-        return
-    try:
-        output.write_bytes(written)
-    except OSError as error:
-        raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
+    write_bytes(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
 
 
 @export.command("runs", epilog=examples("perfdb export runs --format csv --output runs.csv"))
@@ -116,7 +105,7 @@ def export_runs(style: str, output: Path | None, db: str | None) -> None:
 
     with reading_current(store_url(db)) as connection:
         table = runs.table(connection)
-    _write(FORMATS[style].render(table), output)
+    write_bytes(FORMATS[style].render(table), output)
 
 
 def _partition(_context: object, _option: object, value: str | None) -> tuple[str, ...]:

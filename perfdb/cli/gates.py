@@ -87,8 +87,8 @@ class Least:
         return self.of_metrics.get(metric, self.of_all)
 
 
-def verdict_options(command: Command) -> Command:
-    """--judge-all, --margin, --min-change and --acknowledged: verdicts, and what closes a gate."""
+def judging_options(command: Command) -> Command:
+    """--judge-all, --margin and --acknowledged: verdicts."""
     judge_all = click.option(
         "--judge-all",
         flag_value="yes",
@@ -102,6 +102,11 @@ def verdict_options(command: Command) -> Command:
         callback=fraction,
         help="Changes surely within this percentage count as the same.",
     )
+    return judge_all(margin(acknowledged_option(command)))
+
+
+def verdict_options(command: Command) -> Command:
+    """The same and --min-change: verdicts, and what closes a gate."""
     min_change = click.option(
         "--min-change",
         "least",
@@ -111,7 +116,7 @@ def verdict_options(command: Command) -> Command:
         help="Ignore slowdowns below this percentage for --fail-on, such as 2% or "
         "peak_memory_bytes=5%. May be repeated.",
     )
-    return judge_all(margin(min_change(acknowledged_option(command))))
+    return judging_options(min_change(command))
 
 
 def _least(context: object, option: object, values: tuple[str, ...]) -> Least:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import ConfigDict
@@ -165,15 +166,60 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
     raise InputError(Diagnostic("release", message, remedy=remedy))
 
 
+Baselines = Mapping[str, Sequence[str]]
+"""The names of baselines, each with that of a release of one framework or of several."""
+
+
+def all_named(text: str, known: Sequence[Choice], baselines: Baselines) -> tuple[Choice, ...]:
+    """The release that a text means, or those of a version or a baseline. Raises InputError."""
+    if names := baselines.get(text.strip()):
+        return tuple(named(one, known) for one in names)
+    return tuple(it for it in known if it.version == text.strip()) or (named(text, known),)
+
+
 def both_named(
-    a: str, b: str, known: Sequence[Choice], frameworks: Sequence[str] = ()
+    a: str,
+    b: str,
+    known: Sequence[Choice],
+    frameworks: Sequence[str] = (),
+    baselines: Baselines = MappingProxyType({}),
 ) -> tuple[tuple[Choice, Choice], ...]:
     """What two texts mean: two releases, or those of each framework that has such versions.
 
-    Where a framework has only one of two versions, the other release is there without results.
+    Where a framework has only one of two versions, the other release is there without results. Of
+    a baseline only the frameworks count that the other text means too.
     Raises InputError where a text means no release, where no framework has both, and where A is B
     or a part of it.
     """
+
+    if baselines.keys().isdisjoint((a.strip(), b.strip())):
+        found = _of_versions((a, b), known, frameworks)
+    else:
+        of_a, of_b = (
+            {it.framework: it for it in all_named(text, known, baselines)} for text in (a, b)
+        )
+        shared = sorted(of_a.keys() & of_b.keys() & set(frameworks or of_a))
+        found = [(of_a[name], of_b[name]) for name in shared]
+        if not found:
+            remedy = "see `perfdb baseline show`"
+            message = f"{a!r} and {b!r} are of no framework in common"
+            raise InputError(Diagnostic("release", message, remedy=remedy))
+    for one, other in found:
+        if one == other:
+            remedy = "name two; `perfdb trend` has the runs of one"
+            raise InputError(Diagnostic("release", f"A and B are both {one.name}", remedy=remedy))
+        if one.overlaps(other):
+            message = f"{one.name} and {other.name} have the same results in part"
+            remedy = "name two releases, or two containers"
+            raise InputError(Diagnostic("release", message, remedy=remedy))
+    return tuple(found)
+
+
+def _of_versions(
+    texts: tuple[str, str], known: Sequence[Choice], frameworks: Sequence[str]
+) -> list[tuple[Choice, Choice]]:
+    """Two releases, or those of each framework that has such versions. Raises InputError."""
+    a, b = texts
 
     def of_version(text: str) -> dict[str, Choice]:
         found = {choice.framework: choice for choice in known if choice.version == text.strip()}
@@ -185,21 +231,11 @@ def both_named(
 
     of_a, of_b = of_version(a), of_version(b)
     if (len(of_a) > 1 or len(of_b) > 1) and of_a.keys() & of_b.keys():
-        found = [
+        return [
             (of_a.get(name) or without_results(name, a), of_b.get(name) or without_results(name, b))
             for name in sorted(of_a.keys() | of_b.keys())
         ]
-    else:
-        found = [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
-    for one, other in found:
-        if one == other:
-            remedy = "name two; `perfdb trend` has the runs of one"
-            raise InputError(Diagnostic("release", f"A and B are both {one.name}", remedy=remedy))
-        if one.overlaps(other):
-            message = f"{one.name} and {other.name} have the same results in part"
-            remedy = "name two releases, or two containers"
-            raise InputError(Diagnostic("release", message, remedy=remedy))
-    return tuple(found)
+    return [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
 
 
 _ATTRIBUTES: Final = frozenset(one.name for one in dataclasses.fields(Result))
