@@ -80,9 +80,7 @@ def test_each_match_has_both_figures_the_change_and_the_verdict(sqlite: URL) -> 
     summary = section(shown, "Summary")
     assert "Llama 3 8B · DGX-H100 · BF16 · 16 GPUs: −2.0%" in words(summary.desc)
     [mean] = [line for line in table(summary) if line.get("Verdict") == "All compared"]
-    assert ["2", "+1.4%", "−2.0% to +5.0%"] == [
-        mean[it] for it in ("Rows", "Mean", "Range")
-    ]
+    assert ["2", "+1.4%", "−2.0% to +5.0%"] == [mean[it] for it in ("Rows", "Mean", "Range")]
     assert all(f"var(--perf-{color}" in str(shown) for color in ("good", "bad"))
     links = [str(link["href"]) for link in shown.select("a.e")]
     found = [link.partition("#")[0].rpartition("/")[2] for link in links]
