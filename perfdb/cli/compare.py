@@ -82,7 +82,8 @@ def compare(
 
     A and B are releases, such as 'nemo 25.04' or nemo@25.04. A version alone, such as 25.04, means
     every framework that has it. The name of a baseline also works. B/A is the ratio. The 99 %
-    interval shows the noise of repeated runs. Each verdict is about B, and the largest changes come first.
+    interval shows the noise of repeated runs. Each verdict is about B, and the largest changes come
+    first.
 
     \b
     slower, faster    the change exceeds --margin
