@@ -109,7 +109,7 @@ def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
 
 
 def _refuse(grave: Sequence[Finding]) -> None:
-    for it in grave:
+    for it in report.ordered(grave):
         for line in gates.finding_lines(it):
             click.echo(click.unstyle(line), err=True)
     click.echo(
