@@ -40,13 +40,13 @@ SETTINGS = {
               type=click.IntRange(1, 65535), help="The port to listen on.")  # fmt: skip
 @click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A host name that "
               "browsers may use, such as a proxy's, or * for any. May be repeated.")  # fmt: skip
-@click.option("--base-path", metavar="PATH", default="", help="The path at a reverse proxy, such "
-              "as perfdb/dashboard.")  # fmt: skip
+@click.option("--base-path", metavar="PATH", default="", help="The path under a reverse proxy, "
+              "such as perfdb/dashboard.")  # fmt: skip
 @click.option("--no-browser", "--headless", is_flag=True, help="Do not open a browser.")
 def dashboard(
     db: str | None, names: Sequence[str], base_path: str, *, no_browser: bool, **where: Any
 ) -> None:
-    """Open the dashboard in a browser.
+    """Open the dashboard in a browser: releases, models, systems, runs, and your own files.
 
     The dashboard only reads the store. New results appear at the next click.
     """

@@ -1,7 +1,7 @@
 """Everything perfdb raises on purpose, and the exit code each one means.
 
 PerfdbError                 1  something failed that the user can understand
-├── InputError              2  what was given is wrong; holds every problem found, not the first
+├── InputError              2  the input is wrong; holds every problem found, not the first
 │   ├── RecipeError            a recipe file
 │   ├── CatalogError           a system or model file, or a name that is in neither
 │   ├── ConfigError            perfdb.toml
@@ -56,7 +56,7 @@ class PerfdbError(Exception):
 
 
 class InputError(PerfdbError):
-    """What was given is wrong."""
+    """The input is wrong."""
 
     exit_code = 2
 
@@ -94,7 +94,7 @@ class StoreError(PerfdbError):
 
 
 class DamagedBytesError(StoreError):
-    """The bytes of a file are not as the database was given them."""
+    """The bytes of a file are not as they were stored."""
 
 
 class RunError(PerfdbError):

@@ -309,7 +309,7 @@ class TestEachCase:
         lab.ran_each(12.0, 12.0, case=ONE)
         lab.ran_each(12.5, 12.5, case=TWO)
         best, each = trend("llama3-8b"), trend("llama3-8b", "--each-case")
-        said = "not shown: 1 further case of the same work; --each-case follows each\n"
+        said = "Not shown: 1 further case of the same workload (--each-case shows them)\n"
         assert (True, False) == (best.stdout.endswith(said), "further" in each.stdout)
         work = "Llama 3 8B · "
         assert (1, 2) == (best.stdout.count(work), each.stdout.count(work))

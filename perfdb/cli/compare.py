@@ -42,7 +42,8 @@ Compared = list[tuple[str, str, Comparison]]
 @click.argument("b")
 @options.db_option
 @options.format_option(
-    triage.FORMATS, "The output format: markdown for pull requests, junit and github for CI."
+    triage.FORMATS,
+    "The output format: markdown for pull requests, junit and github for CI.",
 )
 @options.json_format_option
 @options.wide_option
@@ -80,10 +81,10 @@ def compare(
 ) -> int:
     """Compare release B with release A, case by case.
 
-    A and B are releases, such as 'nemo 25.04' or nemo@25.04. A version alone, such as 25.04, means
-    every framework that has it. The name of a baseline also works. B/A is the ratio. The 99 %
-    interval shows the noise of repeated runs. Each verdict is about B, and the largest changes come
-    first.
+    A and B are releases, such as 'nemo 25.04' or nemo@25.04, or baselines (`perfdb baseline`). A
+    version alone, such as 25.04, means every framework that has it. B/A is the ratio. The 99 %
+    interval shows the noise of repeated runs. Each verdict is about B, and the largest changes
+    come first.
 
     \b
     slower, faster    the change exceeds --margin

@@ -1,9 +1,11 @@
 """`perfdb publish`: the pages of releases as plain text, for another project's documents."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from sqlalchemy import Connection
 
 from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
@@ -12,10 +14,12 @@ from perfdb.cli.options import NEVER, print_json, print_table
 from perfdb.compare import named
 from perfdb.compare.releases import known_releases
 from perfdb.db.session import reading_current, store_url
-from perfdb.errors import Diagnostic
+from perfdb.errors import Diagnostic, InputError
 from perfdb.record import Finding, Severity
 from perfdb.site import publish as pages
-from perfdb.site.publish import Publication, Style
+from perfdb.site import settings
+from perfdb.site.data import SiteResult
+from perfdb.site.publish import Layout, Marked, Publication, Style
 
 
 @click.command(
@@ -39,6 +43,31 @@ from perfdb.site.publish import Publication, Style
     help="The output folder.",
 )
 @click.option(
+    "--fragments",
+    "fragmented",
+    is_flag=True,
+    help="Write each table as a file to include, instead of pages.",
+)
+@click.option(
+    "--into",
+    "documents",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Fill the blocks between markers in a page of your own. Repeatable.",
+)
+@click.option(
+    "--notes",
+    is_flag=True,
+    help="Add footnotes: audit findings, windows, numbers of runs.",
+)
+@click.option(
+    "--profile",
+    "profile_name",
+    metavar="NAME",
+    help="Order systems and columns as [publish.NAME] in perfdb.toml.",
+)
+@click.option(
     "--label",
     metavar="NAME",
     help="An additional MyST label for the page, such as ref-performance.",
@@ -54,31 +83,73 @@ def publish(
     releases: Sequence[str],
     style: Style,
     folder: Path,
-    reviewed: Path | None,
-    *,
-    as_json: bool,
-    **words: str | None,
+    documents: Sequence[Path],
+    **words: Any,
 ) -> int:
     """Write a page for each RELEASE, such as 'nemo 25.04'. The default is every release.
 
-    Another project's docs can include the pages as they are. They hold tabs, tables, and footnotes,
-    and do not need perfdb. Audit findings become footnotes. The command never overwrites a page
-    that a person wrote.
+    Pages are plain text that needs no perfdb: tab-sets and pipe tables. The command never
+    overwrites a page that a person wrote. To add tables to your own page, include the files of
+    --fragments, or put markers into it and fill them with --into:
+
+    \b
+      <!-- perfdb:begin nemo/25.04/pretrain/dgx-h100 -->
+      <!-- perfdb:end -->
     """
-    known = accepted(reviewed)
+    _check(releases, documents, words)
+    layout = Layout(style, words["notes"], settings.profile(words["profile_name"]))
+    marked = pages.into(documents)
     with reading_current(store_url(words["db"])) as connection:
-        all_releases = known_releases(connection) if releases else ()
-        chosen = [named(name, all_releases) for name in releases]
-        wanted = frozenset(one for choice in chosen for one in choice.release_ids)
-        read = pages.read(connection, known, wanted if releases else None)
+        is_wanted = _wanted(connection, releases, marked.values())
+        known = accepted(words["reviewed"])
+        read = pages.read(connection, known, is_wanted, notes=layout.notes)
     if grave := gates.findings_at_gate(read.findings, words["gate"] or NEVER):
         _refuse(grave)
         return 1
-    texts = pages.texts(read.pages, style, words["label"] or "")
+    parts = pages.parts(read.pages, layout) if words["fragmented"] or marked else None
+    if parts is None:
+        texts = pages.texts(read.pages, layout, words["label"] or "")
+    else:
+        texts = pages.files_of(parts)
     if hidden := pages.with_secrets(texts):
         _refuse_secrets(hidden)
         return 1
-    written = pages.write(folder, texts)
+    if marked and parts is not None:
+        written = pages.write(pages.filled(marked, parts), marked=True)
+    else:
+        written = pages.write({folder / path: text for path, text in texts.items()})
+        _say_left_behind(folder, read.paths)
+    _say_written(written, read, as_json=words["as_json"])
+    return 1 if read.refused else 0
+
+
+def _check(releases: Sequence[str], documents: Sequence[Path], words: Mapping[str, object]) -> None:
+    """Raises InputError where options exclude each other."""
+    others = {"RELEASE": releases, "--fragments": words["fragmented"], "--label": words["label"]}
+    wrong = [name for name, value in others.items() if value and documents]
+    if words["fragmented"] and words["label"]:
+        wrong.append("--label")
+    if wrong:
+        remedy = f"leave out {', '.join(wrong)}"
+        where = "--into" if documents else "--fragments"
+        raise InputError(Diagnostic(where, "its names say what is written", remedy=remedy))
+
+
+def _wanted(
+    connection: Connection, releases: Sequence[str], marked: Collection[Marked]
+) -> Callable[[SiteResult], bool]:
+    """Whether a result is of a release that is asked for. Raises InputError."""
+    if marked:
+        names = {name for one in marked for name in one.releases}
+        return lambda result: pages.release_name(result) in names
+    if not releases:
+        return lambda _: True
+    known = known_releases(connection)
+    ids = frozenset(it for name in releases for it in named(name, known).release_ids)
+    return lambda result: result.release_id in ids
+
+
+def _say_written(written: Mapping[Path, bool], read: Publication, *, as_json: bool) -> None:
     rows = [(str(path), "written" if new else "unchanged") for path, new in written.items()]
     if as_json:
         print_json([{"path": path, "action": action} for path, action in rows])
@@ -86,18 +157,16 @@ def publish(
         print_table("Pages", ("Page", "Action"), rows)
     elif not read.refused:
         click.echo("No results with figures. Wrote nothing.", err=True)
-    _say_left_behind(folder, read)
-    return 1 if read.refused else 0
+    for problem in read.refused:
+        click.echo(f"error: not published: {problem}", err=True)
 
 
-def _say_left_behind(folder: Path, read: Publication) -> None:
-    for page in pages.left_behind(folder, read.paths):
+def _say_left_behind(folder: Path, paths: frozenset[Path]) -> None:
+    for page in pages.left_behind(folder, paths):
         message = (
             "perfdb publish wrote this page, but the store no longer has the release; remove it"
         )
         click.echo(f"note: {page}: {message}", err=True)
-    for problem in read.refused:
-        click.echo(f"error: not published: {problem}", err=True)
 
 
 def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
@@ -114,6 +183,6 @@ def _refuse(grave: Sequence[Finding]) -> None:
             click.echo(click.unstyle(line), err=True)
     click.echo(
         f"Wrote nothing: {report.counts(grave)}. Correct them, accept them in {REVIEWED}, or "
-        "publish them as footnotes with --fail-on never.",
+        "publish them with their footnotes: --fail-on never --notes.",
         err=True,
     )

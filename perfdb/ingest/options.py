@@ -106,7 +106,7 @@ class Checked:
     by_file: tuple[FileSettings, ...] = ()
     """What --attribution states, where --set does not."""
     read: set[str] = field(default_factory=set)
-    """The real paths of the files that were read, if --attribution is given."""
+    """The real paths of the files that were read, with --attribution."""
 
     def of_file(self, path: Path) -> "Checked":
         """The options for one file, with all of the budget left."""

@@ -16,7 +16,7 @@ Names = str | tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Scope:
-    """The framework, system, model and releases whose results to look at. None: all."""
+    """The framework, system, model and releases to look at. None: all."""
 
     framework: Names = None
     system: Names = None

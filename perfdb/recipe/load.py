@@ -97,7 +97,7 @@ def read_text(path: Path) -> str | Diagnostic:
 
 
 def _read(path: Path, max_cases: int, given: Mapping[str, object]) -> RecipeFile | list[Diagnostic]:
-    """The recipe of a file with the values that are given, or its problems by their line.
+    """The recipe of a file with changed values, or its problems by their line.
 
     Layouts are checked once every field and value is right: what a wrong one was meant to be is
     unknown.

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from perfdb.record import Result
 
 PERFORMANCE = "performance/index"
-ARCHIVE = "performance/archive"
 AUDIT = "performance/audit"
 CHANGELOG = "performance/changelog"
 CHANGES = "changes/index"

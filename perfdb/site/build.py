@@ -23,7 +23,7 @@ from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.rundir import RECORD
-from perfdb.site import data, files, redaction
+from perfdb.site import data, files, redaction, settings
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
@@ -91,6 +91,7 @@ class Site:
                 return with_comparisons(SiteData())
             catalogue.systems(), catalogue.models()  # else perfdb.toml is read within a page
             found = data.stored(self.url, _entries(self.options.accepted))
+            found = settings.of_profile(found, self.options.profile)
             found = recipes.with_recipes(found, self.options.recipes)
             found = with_comparisons(found, self.options.notes, hostnames=self.options.hostnames)
         except (PerfdbError, DBAPIError) as error:

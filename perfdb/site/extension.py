@@ -5,6 +5,7 @@ names the file of accepted findings, `perfdb_recipes` the folder of recipes and
 `perfdb_notes` that of notes on releases, FRAMEWORK/VERSION.md; all are relative to the folder of
 conf.py; None: there are none.
 With `perfdb_hostnames = True` pages of runs name the machine that they ran on, and folders of it.
+`perfdb_profile` says for whom the site is: "internal" or "public".
 
 The documents are written before Sphinx reads them. Where nothing has changed nothing is made, and
 what makes it is not even loaded.
@@ -51,6 +52,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("perfdb_recipes", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_notes", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
+    app.add_config_value("perfdb_profile", "internal", "env", frozenset({str}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", files.code(), "env", frozenset({str}))
     templates.add_node(app)
@@ -105,6 +107,7 @@ class _Build:
             bool(config.perfdb_hostnames),
             recipes,
             notes,
+            config.perfdb_profile,
         )
 
     @cached_property

@@ -49,8 +49,8 @@ class BuildOptions:
 
     `address` names the store; None is perfdb.sqlite here, which need not exist yet. `accepted` is
     the file of accepted findings, `recipes` and `notes` the folders of recipes and of what people
-    say of releases. With `hostnames`, pages of runs
-    name the machine.
+    say of releases. With `hostnames`, pages of runs name the machine. `profile` says for whom the
+    site is.
     """
 
     address: str | None
@@ -58,6 +58,7 @@ class BuildOptions:
     hostnames: bool = False
     recipes: Path | None = None
     notes: Path | None = None
+    profile: str = "internal"
 
     def key(self) -> str | None:
         """The same for as long as a build would make the same; None where that is not known."""
@@ -81,7 +82,8 @@ class BuildOptions:
             for one in sorted(folder.rglob("*.*"))
             if one.is_file()
         ]
-        known = (address, store, (str(path), accepted), self.hostnames, code(), added, read)
+        options = (self.hostnames, self.profile)
+        known = (address, store, (str(path), accepted), options, code(), added, read)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 

@@ -100,13 +100,16 @@ def _counts(data: SiteData) -> Iterator[tuple[str, str, str]]:
     results, tests = on_gpus(data.results), cpu_tests(data.results)
     of_runs, _ = apart_runs([page.result for page in data.runs], data.current)
     counts = {
-        "release": (len({(it.framework, it.release) for it in results}), addresses.ARCHIVE),
+        "release": (len({(it.framework, it.release) for it in results}), addresses.PERFORMANCE),
         "result": (len(results), addresses.PERFORMANCE),
         "run": (len(of_runs), addresses.RUNS),
         "model": (len({it.model for it in results}), addresses.MODELS),
         "system": (len({it.system for it in results}), addresses.SYSTEMS),
-        "open finding": (sum(len(it.open) for it in data.audited), addresses.AUDIT),
-    } | ({"CPU test": (len(tests), addresses.CPU_TESTS)} if tests else {})
+        "CPU test": (len(tests), addresses.CPU_TESTS),
+    }
+    if not data.is_public:
+        found = sum(len(it.open) for it in data.audited)
+        counts["open finding"] = (found, addresses.AUDIT)
     for what, (count, page) in counts.items():
         if count:
             yield units.number(count), what if count == 1 else f"{what}s", page
