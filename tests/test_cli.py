@@ -134,7 +134,7 @@ def test_completion_names_the_commands_and_imports_none(tmp_path: Path) -> None:
         words, env=os.environ | variables, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     names = [line.partition(",")[2] for line in done.stdout.splitlines()]
-    assert ["releases", "results", "reproduce", "recompute", "recipes"] == names
+    assert ["releases", "results", "report", "reproduce", "recompute", "recipes"] == names
     assert not re.search(r"\b(sqlalchemy|rich|runner)\b", done.stderr)
 
 

@@ -71,7 +71,7 @@ COLUMNS = ("Change", "99 % interval", "Verdict", "Runs")
 @click.option(
     "--since",
     metavar="RELEASE",
-    help="Follow from this release on, or from those of a baseline. Earlier changes close no gate.",
+    help="Start at this release or baseline. --fail-on ignores what came before.",
 )
 @gates.verdict_options
 def trend(
