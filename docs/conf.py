@@ -43,6 +43,8 @@ perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
 RECIPES = HERE.parent / "recipes"
 perfdb_profile = os.environ.get("PERFDB_PROFILE") or "internal"
 perfdb_recipes = str(RECIPES) if RECIPES.is_dir() else None
+NOTES = HERE.parent / "data" / "release-notes"
+perfdb_notes = str(NOTES) if NOTES.is_dir() else None
 
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates"]

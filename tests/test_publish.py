@@ -154,7 +154,7 @@ def test_known_errors_keep_a_page_from_being_published_or_stand_in_footnotes(
     code, out, err = perfdb("publish", "--db", str(sqlite.database), "nemo 25.04")
     assert (1, "") == (code, out)
     assert "Mixtral 8x22B on DGX-H100" in err
-    assert "Nothing is written" in err
+    assert "Wrote nothing" in err
     assert not (tmp_path / "published").exists()
 
     publish("nemo 25.04")

@@ -22,11 +22,16 @@ from perfdb.site.data import SiteResult
 from perfdb.site.publish import Layout, Marked, Publication, Style
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb publish 'nemo 25.04' --output docs/performance",
+        "perfdb publish --format markdown --fail-on never",
+    )
+)
 @click.argument("releases", nargs=-1, metavar="[RELEASE]...")
 @options.format_option(
     ["myst", "markdown"],
-    "MyST with a tab for each system, or Markdown with a heading for each.",
+    "MyST with a tab per system, or Markdown with a heading per system.",
 )
 @click.option(
     "--output",
@@ -35,7 +40,7 @@ from perfdb.site.publish import Layout, Marked, Publication, Style
     metavar="FOLDER",
     default=Path("published"),
     show_default=True,
-    help="Where to write.",
+    help="The output folder.",
 )
 @click.option(
     "--fragments",
@@ -65,11 +70,11 @@ from perfdb.site.publish import Layout, Marked, Publication, Style
 @click.option(
     "--label",
     metavar="NAME",
-    help="Another label of the page, such as ref-performance, which {ref} finds it by in MyST.",
+    help="An additional MyST label for the page, such as ref-performance.",
 )
 @gates.severity_option(
     str(Severity.ERROR),
-    "Write nothing where a finding that nobody has accepted is as grave as this, or graver.",
+    "Write nothing if an open finding is this severe or worse.",
 )
 @gates.acknowledged_option
 @options.json_option
@@ -81,11 +86,11 @@ def publish(
     documents: Sequence[Path],
     **words: Any,
 ) -> int:
-    """Write the page of each RELEASE, such as 'nemo 25.04'; without one, of every release.
+    """Write a page for each RELEASE, such as 'nemo 25.04'. The default is every release.
 
-    Pages are plain text that needs no perfdb: tab-sets and pipe tables. No page that somebody
-    wrote is overwritten. To add tables to your own page, include the files of --fragments, or put
-    markers into it and fill them with --into:
+    Pages are plain text that needs no perfdb: tab-sets and pipe tables. The command never
+    overwrites a page that a person wrote. To add tables to your own page, include the files of
+    --fragments, or put markers into it and fill them with --into:
 
     \b
       <!-- perfdb:begin nemo/25.04/pretrain/dgx-h100 -->
@@ -151,29 +156,33 @@ def _say_written(written: Mapping[Path, bool], read: Publication, *, as_json: bo
     elif rows:
         print_table("Pages", ("Page", "Action"), rows)
     elif not read.refused:
-        click.echo("No results with figures: nothing is written.", err=True)
+        click.echo("No results with figures. Wrote nothing.", err=True)
     for problem in read.refused:
         click.echo(f"error: not published: {problem}", err=True)
 
 
 def _say_left_behind(folder: Path, paths: frozenset[Path]) -> None:
     for page in pages.left_behind(folder, paths):
-        message = "made by perfdb publish, and the store has no such release any more; remove it"
+        message = (
+            "perfdb publish wrote this page, but the store no longer has the release; remove it"
+        )
         click.echo(f"note: {page}: {message}", err=True)
 
 
 def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
     for problem in problems:
         click.echo(f"error: {problem}", err=True)
-    click.echo("Nothing is written: take them out of the sources, and ingest these.", err=True)
+    click.echo(
+        "Wrote nothing. Remove the secrets from the sources, then ingest them again.", err=True
+    )
 
 
 def _refuse(grave: Sequence[Finding]) -> None:
     for it in grave:
-        place, of = report.place(it), report.subject(it)
-        click.echo(f"{place}: {it.severity}: {of}: {report.sentence(it)}", err=True)
+        for line in gates.finding_lines(it):
+            click.echo(click.unstyle(line), err=True)
     click.echo(
-        f"Nothing is written: {report.counts(grave)}. Correct them, accept them in {REVIEWED}, "
-        "or publish them with their footnotes: --fail-on never --notes.",
+        f"Wrote nothing: {report.counts(grave)}. Correct them, accept them in {REVIEWED}, or "
+        "publish them with their footnotes: --fail-on never --notes.",
         err=True,
     )

@@ -36,7 +36,7 @@ from perfdb.text import ESCAPE, decoded
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from perfdb.site.pages.changes import ReleasePair
+    from perfdb.site.pages.pairs import ReleasePair
     from perfdb.site.pages.scaling import ScalingPage
 
 Kind = TypeVar("Kind", bound="DataclassInstance")

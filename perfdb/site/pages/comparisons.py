@@ -7,6 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
+from perfdb.compare.scaling import RATES, Rate, best_of_each, qualifiers
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import columns
@@ -15,7 +16,6 @@ from perfdb.site.cells import FLOPS, HtmlCell, as_printed, figure_cell, formatte
 from perfdb.site.columns import ShownColumn, ours
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import catalog_order, is_on_gpus, of_newest_releases, system_order
-from perfdb.site.pages.best_results import RATES, Rate, best_of_each, qualifiers
 from perfdb.site.pages.parts import precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, table
 from perfdb.site.templates import joined, render

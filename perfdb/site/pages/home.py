@@ -25,7 +25,8 @@ from perfdb.site.grouping import (
 )
 from perfdb.site.page import no_data
 from perfdb.site.pages import best_results, flagships
-from perfdb.site.pages.changes import ReleasePair, change_of, signed, tally, tally_text
+from perfdb.site.pages.changes import change_of
+from perfdb.site.pages.pairs import ReleasePair, tally, tally_text
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pages.runs import apart as apart_runs
@@ -169,7 +170,7 @@ def _largest_changes(found: Comparison) -> Iterator[str]:
     works = [report.workload(match.b.shown) for match in known.values()]
     apart = report.told_apart(works, [*known.values()])
     for (sign, match), text in zip(known.items(), apart, strict=True):
-        yield f"{sign} {signed(change_of(match))} {UNITS[match.metric]}: {text}"
+        yield f"{sign} {report.signed(change_of(match))} {UNITS[match.metric]}: {text}"
 
 
 def _largest(found: Comparison, verdict: Verdict) -> Match | None:

@@ -7,6 +7,7 @@ from typing import Final
 from perfdb import catalog, metrics, units
 from perfdb.catalog import titles
 from perfdb.compare import match
+from perfdb.compare.scaling import qualifiers
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, cells, grouping
@@ -15,7 +16,6 @@ from perfdb.site.data import SiteData, SiteResult
 from perfdb.site.grouping import catalog_order, newest_system_order
 from perfdb.site.page import Block, Section, SitePage, summary_of_names
 from perfdb.site.pages import flagships
-from perfdb.site.pages.best_results import qualifiers
 from perfdb.site.pages.parts import link_cell, note, precision_of, release_of
 from perfdb.site.tables import HtmlHead, Made, table
 from perfdb.site.templates import paragraph, with_short_hashes
