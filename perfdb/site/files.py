@@ -65,20 +65,18 @@ class BuildOptions:
         elif "://" not in address:
             store = state_of_file(Path(address))
         else:  # nothing that speaks to a server is loaded for a file
-            from perfdb.site import data  # noqa: PLC0415
+            from perfdb.site import read  # noqa: PLC0415
 
-            store = data.state(address)
+            store = read.state(address)
         path = self.accepted
         accepted = path.read_text() if path and path.is_file() else None
-        own = Path(os.environ.get(config.VARIABLE) or config.FILE)
-        added = own.read_bytes() if own.is_file() else None
         folder = self.recipes
         recipes = [
             (str(one), one.read_bytes())
             for one in (sorted(folder.rglob("*.*")) if folder else ())
             if one.is_file()
         ]
-        known = (address, store, (str(path), accepted), self.hostnames, code(), added, recipes)
+        known = (address, store, (str(path), accepted), self.hostnames, code(), settings(), recipes)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 
@@ -96,6 +94,11 @@ class SiteLayout:
         """A file of a run; the same bytes are kept once for each name."""
         name = slug(Path(file.name).name)
         return self.root / GENERATED / "files" / file.sha256[:16] / name
+
+    @property
+    def releases(self) -> Path:
+        """The folder of what the last build has read of each release."""
+        return self.root / GENERATED / "releases"
 
     @property
     def done(self) -> Path:
@@ -188,6 +191,12 @@ def code() -> str:
             content = path.read_bytes()
             found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
     return found.hexdigest()
+
+
+def settings() -> bytes | None:
+    """The file of people's own systems and models; None where there is none."""
+    own = Path(os.environ.get(config.VARIABLE) or config.FILE)
+    return own.read_bytes() if own.is_file() else None
 
 
 def state_of_file(path: Path) -> str | None:

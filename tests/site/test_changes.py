@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import URL
 
 from perfdb.record import Figures
-from perfdb.site import data
+from perfdb.site import read
 from perfdb.site.build import with_comparisons
 from perfdb.site.page import SitePage
 from perfdb.site.pages import changes, home
@@ -32,7 +32,7 @@ def pages_of(store: URL, *rows: Row) -> dict[str, SitePage]:
     for number, (version, work, tokens) in enumerate(rows):
         figures = Figures(tokens_per_sec_per_gpu=tokens)
         store_row(store, number, version, work, figures=figures, raw={})
-    return {page.name: page for page in changes.pages(with_comparisons(data.stored(store)))}
+    return {page.name: page for page in changes.pages(with_comparisons(read.stored(store)))}
 
 
 def titles(pages: dict[str, SitePage]) -> dict[str, str]:
@@ -99,7 +99,7 @@ def test_the_landing_page_calls_nothing_unchanged_that_cannot_be_told(
 
 def changed(store: URL) -> str:
     """What the landing page says of changes."""
-    shown = soup(str(home.overview(with_comparisons(data.stored(store)))))
+    shown = soup(str(home.overview(with_comparisons(read.stored(store)))))
     return words(shown.select_one(".perf-strip"))
 
 

@@ -142,7 +142,7 @@ def _of_framework(
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append((name, reason))
         older = earlier[earlier.index(before) + 1 :]
-        history = [read(name) for name in older if not is_rolling(name)][:HISTORY]
+        history = [read(name) for name in [it for it in older if not is_rolling(it)][:HISTORY]]
         found = ReleasePair(
             framework=framework,
             before=before,
