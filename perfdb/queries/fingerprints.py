@@ -1,9 +1,9 @@
 """What the store has of each release, as one text: it changes whenever a row of it does."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import reduce
 from operator import add
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Integer, Text, cast, func, literal, or_, select
 
@@ -79,7 +79,7 @@ def _content(statement: Rows) -> Rows:
         .with_only_columns(
             cases.c.framework.label("framework"),
             releases.c.version.label("release"),
-            _text(list(statement.selected_columns)).label("content"),
+            _text(statement.selected_columns).label("content"),
         )
         .subquery()
     )
@@ -88,6 +88,6 @@ def _content(statement: Rows) -> Rows:
     return select(*release, content).group_by(*release).order_by(*release)
 
 
-def _text(columns: list[ColumnElement[object]]) -> ColumnElement[str]:
+def _text(columns: Iterable[ColumnElement[Any]]) -> ColumnElement[str]:
     values = [func.coalesce(cast(one, Text), literal(_UNKNOWN)) + literal(_END) for one in columns]
     return reduce(add, values)

@@ -208,7 +208,8 @@ def _fingerprints(connection: Connection) -> dict[ReleaseName, str]:
     hashes: dict[ReleaseName, Any] = {}
     for number, statement in enumerate(fingerprints.contents()):
         for framework, version, text in connection.execute(statement):
-            digest = hashes.setdefault((framework, version), hashlib.sha256())
+            name = str(framework), cast("str | None", version)
+            digest = hashes.setdefault(name, hashlib.sha256())
             digest.update(f"{number} {text}".encode(errors="surrogatepass"))
     return {name: digest.hexdigest() for name, digest in hashes.items()}
 
@@ -325,11 +326,11 @@ def _printed_titles(unknown: Iterable[Mapping[str, tuple[int, str]]]) -> dict[st
     }
 
 
-def _relocated(rows: Iterable[StoredRow], titles: Mapping[object, str]) -> Iterator[StoredRow]:
+def _relocated(rows: Iterable[StoredRow], titles: Mapping[str, str]) -> Iterator[StoredRow]:
     """Rows with these titles of models, and their sources without folders of a machine."""
     for row in rows:
         yield row | {
-            "model_title": titles.get(row["model"]) or _titled(row),
+            "model_title": titles.get(str(row["model"])) or _titled(row),
             "notes": tuple(row["notes"]) if isinstance(row["notes"], list) else row["notes"],
             "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
         }
