@@ -18,7 +18,7 @@ from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 
 if TYPE_CHECKING:
-    from perfdb.site.pages.changes import ReleasePair
+    from perfdb.site.pages.pairs import ReleasePair
     from perfdb.site.pages.scaling import ScalingPage
 
 MOST_STEPS: Final = 1000
@@ -266,3 +266,7 @@ class SiteData:
     buildable: Mapping[str, bool | None] = field(default_factory=dict)
     hostnames: bool = False
     """Whether pages of runs name the machine."""
+    is_public: bool = False
+    """Whether it is for everybody: without what only those who keep the store need."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """US dollars per GPU-hour by system, as far as they are stated."""

@@ -41,6 +41,6 @@ class KeptRows:
 
 def _seal(content: bytes) -> bytes:
     """The same for the same content of the same code and settings."""
-    known = hashlib.sha256(f"{files.code()} {files.settings()!r}".encode())
+    known = hashlib.sha256(f"{files.code()} {files.own_catalog()!r}".encode())
     known.update(content)
     return known.hexdigest().encode()

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import URL, Engine, event
 
 from perfdb.audit.review import entries
-from perfdb.db.session import writer
+from perfdb.db.session import store_url, writer
 from perfdb.ingest import withdraw
 from perfdb.record import Figures
 from perfdb.site import files, read
@@ -111,29 +111,32 @@ def keys(url: URL, folder: Path) -> dict[str, str]:
     return Site(SiteLayout(folder), BuildOptions(url.render_as_string(), None)).keys
 
 
-@pytest.mark.parametrize("others", [2, 40])
-def test_what_is_read_after_one_result_does_not_grow_with_the_others(
-    sqlite: URL, tmp_path: Path, others: int
-) -> None:
-    """Rows of the store, and pages: those of the release, of its model and system, and lists."""
+def one_run_more(folder: Path, others: int) -> tuple[set[str], set[str], int]:
+    """The pages that change, those that do not, and the rows that are read, after a run more.
+
+    `others` are the results of another release.
+    """
+    url = store_url(str(folder / "store.sqlite"))
     of = {"framework": "nemo", "model": "qwen3-30b-a3b", "system": "dgx-b200"}
     at = release("25.02", framework="nemo")
-    rows = [published(n, release=at, case=case(**of, num_gpus=8 * n)) for n in range(1, others)]
-    stored(sqlite, *rows, page="data/published/older.md")
-    kept = filled(sqlite, tmp_path)
-    before = keys(sqlite, tmp_path / "docs")
-    stored(sqlite, write_run(tmp_path, run_id="three"))
-    after = keys(sqlite, tmp_path / "docs")
-    core = "megatron-core"
+    rows = [published(n, release=at, case=case(**of, num_gpus=8 * n)) for n in range(others)[1:]]
+    stored(url, *rows, page="data/published/many.md")
+    kept = filled(url, folder)
+    before = keys(url, folder / "docs")
+    stored(url, write_run(folder, run_id="three"))
+    after = keys(url, folder / "docs")
     changed = {it for it in after if after[it] != before.get(it)}
-    unchanged = {f"performance/nemo/{it}" for it in ("25.02", "25.04")} | {"models/qwen3-30b-a3b"}
-    assert f"performance/{core}/0.16.0" in changed
-    assert unchanged < after.keys() - changed
-    assert len(changed) == CHANGED_PAGES
-    assert rows_read(sqlite, kept) == ROWS_READ
+    return changed, after.keys() - changed, rows_read(url, kept)
 
 
-CHANGED_PAGES, ROWS_READ = 0, 0
+def test_what_is_read_after_one_result_does_not_grow_with_the_others(tmp_path: Path) -> None:
+    """Pages: those of its release, model and system, of its case's runs, and the lists of all."""
+    few, many = (one_run_more(tmp_path / str(count), count) for count in (3, 30))
+    assert few == many
+    changed, others, _ = many
+    assert {"performance/megatron-core/0.16.0", "models/llama3-8b", "runs/three"} < changed
+    assert {"performance/nemo/25.02", "performance/nemo/25.04", "models/qwen3-30b-a3b"} < others
+    assert {it for it in changed if it.startswith("sources/")} == set()
 
 
 def test_what_is_damaged_or_of_other_settings_is_not_used(
@@ -152,5 +155,5 @@ def test_what_is_damaged_or_of_other_settings_is_not_used(
     own = tmp_path / "perfdb.toml"
     own.write_text("")
     monkeypatch.setenv("PERFDB_CONFIG", str(own))
-    assert files.settings() == b""
+    assert files.own_catalog() == b""
     assert KeptRows(folder).rows == {}
