@@ -5,7 +5,7 @@ from functools import reduce
 from operator import add
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Integer, Text, cast, func, literal, or_, select
+from sqlalchemy import ColumnElement, Integer, Text, cast, func, literal_column, or_, select
 
 from perfdb.db.tables import STEP_COLUMNS, cases, releases, results, run_files, runs, sources, steps
 from perfdb.queries import Rows
@@ -14,8 +14,9 @@ from perfdb.queries.results import all_revisions, current_findings, every, ident
 ReleaseName = tuple[str, str | None]
 """A framework and a version: the containers of a version are one release."""
 
-_UNKNOWN: Final = "\x1e"
-_END: Final = "\x1f"
+_UNKNOWN: Final[ColumnElement[str]] = literal_column("'\x1e'", Text)
+_END: Final[ColumnElement[str]] = literal_column("'\x1f'", Text)
+"""Written into the statement: hundreds of parameters take long to bind."""
 
 
 def contents() -> tuple[Rows, ...]:
@@ -89,5 +90,5 @@ def _content(statement: Rows) -> Rows:
 
 
 def _text(columns: Iterable[ColumnElement[Any]]) -> ColumnElement[str]:
-    values = [func.coalesce(cast(one, Text), literal(_UNKNOWN)) + literal(_END) for one in columns]
+    values = [func.coalesce(cast(one, Text), _UNKNOWN) + _END for one in columns]
     return reduce(add, values)

@@ -28,7 +28,6 @@ from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.grouping import on_gpus
-from perfdb.site.kept import KeptRows
 from perfdb.site.page import SitePage, key_of
 from perfdb.site.pages import (
     audits,
@@ -85,9 +84,9 @@ class Site:
         return store_url(self.options.address)
 
     @cached_property
-    def kept(self) -> KeptRows:
+    def kept(self) -> read.KeptRows:
         """What the last build has read of each release."""
-        return KeptRows(self.layout.releases)
+        return read.KeptRows(self.layout.releases)
 
     @cached_property
     def data(self) -> SiteData:

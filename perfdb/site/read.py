@@ -4,10 +4,12 @@ What was read of a release is used again as long as its rows are the same: `Rele
 """
 
 import hashlib
+import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sqlalchemy import URL, Connection, Select
@@ -27,7 +29,7 @@ from perfdb.queries import Rows, catalog, fingerprints, results, runs
 from perfdb.queries.catalog import row_versions
 from perfdb.queries.fingerprints import ReleaseName
 from perfdb.record import Finding, RunKind, Severity
-from perfdb.site import redaction
+from perfdb.site import files, redaction
 from perfdb.site.data import (
     KINDS,
     MOST_STEPS,
@@ -79,6 +81,44 @@ class ReleaseRows:
 
 Kept = dict[ReleaseName, ReleaseRows]
 """What is known of each release."""
+_SEAL_DIGITS: Final = 64
+
+
+class KeptRows:
+    """What a build has read, for the next one: the rows of each release in a file of a folder.
+
+    `rows` is what is known now.
+    What was made with other code, or is damaged, is left out: it is read from the store again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows: Kept = {}
+        for path in folder.glob("*.pickle"):
+            content = path.read_bytes()
+            if content[:_SEAL_DIGITS] == _seal(content[_SEAL_DIGITS:]):
+                name, rows = pickle.loads(content[_SEAL_DIGITS:])
+                self.rows[name] = rows
+        self._written = dict(self.rows)
+
+    def save(self) -> set[Path]:
+        """Write what was read anew; the files of all that is known."""
+        paths = set()
+        for name, rows in self.rows.items():
+            named = hashlib.sha256(repr(name).encode(errors="surrogatepass")).hexdigest()
+            path = self.folder / f"{named[:16]}.pickle"
+            if self._written.get(name) is not rows:
+                content = pickle.dumps((name, rows), pickle.HIGHEST_PROTOCOL)
+                files.replace(path, _seal(content) + content)
+            paths.add(path)
+        return paths
+
+
+def _seal(content: bytes) -> bytes:
+    """The same for the same content of the same code and settings."""
+    known = hashlib.sha256(f"{files.code()} {files.own_catalog()!r}".encode())
+    known.update(content)
+    return known.hexdigest().encode()
 
 
 @dataclass(kw_only=True)
