@@ -116,7 +116,8 @@ def _of_framework(
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append((name, reason))
         older = earlier[earlier.index(before) + 1 :]
-        history = Earlier([read(name) for name in older if not is_rolling(name)][:HISTORY])
+        older = [name for name in older if not is_rolling(name)][:HISTORY]
+        history = Earlier([read(name) for name in older])
         found = ReleasePair(
             framework=framework,
             before=before,
