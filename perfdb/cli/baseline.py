@@ -15,9 +15,9 @@ from perfdb.jsonfile import write_atomically
 
 @click.group()
 def baseline() -> None:
-    """Name releases to compare with, such as production.
+    """Name the releases that others are held against, such as production.
 
-    A baseline is one release of a framework, or of each of several. Use its name in
+    A baseline is one release of a framework, or of each of several. Its name stands for them in
     `perfdb compare`, `perfdb report` and `perfdb trend --since`.
     """
 
@@ -27,10 +27,9 @@ def baseline() -> None:
 @click.argument("releases", nargs=-1, required=True, metavar="RELEASE...")
 @options.db_option
 def set_(name: str, releases: Sequence[str], db: str | None) -> None:
-    """Give each RELEASE, such as 'nemo 25.04', the name NAME.
+    """Have NAME stand for each RELEASE, such as 'nemo 25.04', instead of what it stood for.
 
-    This replaces the releases that had the name. Review data/baselines.yaml, and keep it in version
-    control.
+    It is written to data/baselines.yaml, to be reviewed and kept in version control.
     """
     path, known = baselines.FILE, baselines.read()
     with reading_current(store_url(db)) as connection:

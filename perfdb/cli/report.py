@@ -41,31 +41,24 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "notes_path",
     type=FILE,
     metavar="FILE",
-    help="Your notes, merged into the report. "
+    help="What people say of it, merged in. "
     f"[default: {notes.FOLDER}/FRAMEWORK/VERSION.md of B, where it is]",
 )
 @click.option(
-    "--site-url", metavar="URL", help="The address of the site; each result links to its page."
+    "--site-url", metavar="URL", help="The address of the site, to whose pages results lead."
 )
 @options.metric_option("compare")
 @options.only_options("framework", "system", "model", several=True)
 @gates.judging_options
 def report(reviewed: Path | None, *, a: str, b: str, **asked: Any) -> None:
-    """Write a report on what release B changed against release A.
+    """Write what release B changed against release A, to be sent round.
 
-    Name A and B as for `perfdb compare`; the verdicts are the same.
-
-    \b
-    The report has
-      the rows of each verdict, with the geometric mean of their change,
-      the same for each system and precision,
-      the ten largest changes each way, with known issues,
-      new and missing rows,
-      the audit findings of B,
-      what was not judged, and why.
-
-    Notes are Markdown. The text before the first heading introduces the report, `## Slower` adds to
-    a section, and `### KEY` to a row. A note on anything else is refused.
+    A and B are named as for `perfdb compare`, whose verdicts these are. The report has the rows of
+    each verdict with the geometric mean of their change, the same for each system and precision,
+    the ten largest changes each way with known issues, new and missing rows, what the audit found
+    in B, and what was not judged and why. Notes are Markdown: what stands first is its front, a
+    `## Slower` is on a section, and a heading of `###` that begins with the key of a row on that
+    row. A note on what the report does not have is refused.
     """
     link = _links(asked["site_url"])
     with reading_current(store_url(asked["db"])) as connection:

@@ -138,7 +138,7 @@ def test_a_page_of_which_all_was_withdrawn_has_when_and_why() -> None:
     made = texts(gone("a", "a *draft*"), gone("b", "a *draft*"), gone("c", superseded_at=DAY))
     assert made.keys() == {GONE, "models/llama3-8b", "systems/dgx-h100", SOURCE}
     assert "2 results were withdrawn on 2026-03-05: a *draft*" in made[GONE]
-    assert "1 result was withdrawn on 2026-03-04 without a reason." in made[GONE]
+    assert "1 result was withdrawn on 2026-03-04; no reason was given." in made[GONE]
     assert texts(gone("a"), revision(key="b", release="25.07")).keys() == {GONE}
     assert texts(gone("a"), revision(2, "a", created_at=LATER)) == {}
 

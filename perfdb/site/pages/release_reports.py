@@ -62,8 +62,8 @@ def summary(made: ReleaseReport, drawn: Markup) -> Section:
     if places:
         tables.append(plain("Change by place", heads("System", "Precision", *columns), places))
     speed = (
-        "The mean is of speed, B over A. It covers work at the same configuration, otherwise at "
-        "the best configuration of each release."
+        "The mean is of the speed of B over that of A, of what was held against each other at the "
+        "same configuration, or at the best of each."
     )
     below = note(speed, release_report.at_other_sizes(made.comparison))
     shown = Markup('<div class="perf-tallies">{}</div>\n').format(joined(map(_narrow, tables)))
