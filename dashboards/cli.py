@@ -46,7 +46,7 @@ SETTINGS = {
 def dashboard(
     db: str | None, names: Sequence[str], base_path: str, *, no_browser: bool, **where: Any
 ) -> None:
-    """Open the dashboard: compare, explore, models, systems, scaling, runs, costs, own files.
+    """Open the dashboard: compare and explore results, look into runs, estimate costs.
 
     It only reads the store, and shows what is ingested while it runs at the next click.
     """

@@ -10,7 +10,7 @@ from sqlalchemy import URL, Select, make_url
 
 from dashboards.findings import Findings, by_result, is_wrong
 from perfdb import aggregation, selection
-from perfdb.audit.review import accepted, explained
+from perfdb.audit.review import Entry, accepted, explained
 from perfdb.catalog import has_gpus
 from perfdb.compare import Comparison, run_diff
 from perfdb.compare import releases as named_releases
@@ -178,14 +178,17 @@ def outcomes(store: Store) -> dict[str, int]:
 
 def findings_of(store: Store) -> Findings:
     """What the last audit found, by result; those that the reviewed file accepts are marked so."""
-    return by_result(explained(_found(store), accepted(None)))
+    known = accepted(None)
+    return _explained(store, repr(known), known)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _found(store: Store) -> Sequence[Finding]:
+def _explained(store: Store, words: str, _known: Sequence[Entry]) -> Findings:
+    """`words` tells the accepted findings from those of another time."""
     with reading(make_url(store.address)) as connection:
         rows = connection.execute(results.current_findings()).mappings()
-        return tuple(Finding.model_validate(dict(row)) for row in rows)
+        found = [Finding.model_validate(dict(row)) for row in rows]
+    return by_result(explained(found, _known))
 
 
 def wrong(store: Store) -> frozenset[int]:
