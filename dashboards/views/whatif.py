@@ -70,10 +70,10 @@ def _asked(lengths: list[int]) -> Asked:
         "Sequence length", list(words), key="sequence", bind="query-params"
     )
     price = columns[3].number_input(
-        "Price of a GPU-hour", 0.0, 1e6, 0.0, key="price", bind="query-params", format="%g",
-        help="In any currency: the cost is in the same. 0: no cost is shown.",
+        "Price of a GPU-hour", 0.0, 1e6, None, key="price", bind="query-params", format="%g",
+        placeholder="none", help="In any currency: the cost is in the same.",
     )  # fmt: skip
-    return Asked(tokens * TRILLION, gpus, words[length], price or None)
+    return Asked(tokens * TRILLION, gpus, words[length], price)
 
 
 def _refused(known: list[int], asked: Asked) -> None:
@@ -98,7 +98,7 @@ def _estimated(found: Estimate) -> None:
     }
     with st.container(horizontal=True):
         for label, value in shown.items():
-            st.metric(label, value, border=True, width=200)
+            st.metric(label, value, border=True, width=165)
     it = found.nearest
     nearest = plain(f"{report.workload(it)}, {axes.release_name(it)}, {it.origin}, {it.source}")
     link = f" ([its run](runs?run={it.run_id}))" if it.origin == Origin.MEASURED else ""
