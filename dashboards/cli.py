@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from perfdb import catalog
-from perfdb.cli.options import db_option
+from perfdb.cli.options import db_option, examples
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 
@@ -33,22 +33,22 @@ SETTINGS = {
 (below) also keeps Streamlit from asking a service on the internet for this machine's address."""
 
 
-@click.command()
+@click.command(epilog=examples("perfdb dashboard", "perfdb dashboard --port 8600 --no-browser"))
 @db_option
 @click.option("--host", default="localhost", show_default=True, help="The address to listen on.")
 @click.option("--port", metavar="PORT", default=8501, show_default=True,
               type=click.IntRange(1, 65535), help="The port to listen on.")  # fmt: skip
-@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A name that people "
-              "reach it by, such as that of a proxy; may be repeated. *: any.")  # fmt: skip
-@click.option("--base-path", metavar="PATH", default="", help="The path that a reverse proxy "
-              "serves it at, such as perfdb/dashboard.")  # fmt: skip
-@click.option("--no-browser", "--headless", is_flag=True, help="Open no browser.")
+@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A host name that "
+              "browsers may use, such as a proxy's, or * for any. May be repeated.")  # fmt: skip
+@click.option("--base-path", metavar="PATH", default="", help="The path under a reverse proxy, "
+              "such as perfdb/dashboard.")  # fmt: skip
+@click.option("--no-browser", "--headless", is_flag=True, help="Do not open a browser.")
 def dashboard(
     db: str | None, names: Sequence[str], base_path: str, *, no_browser: bool, **where: Any
 ) -> None:
-    """Open the dashboard: compare and explore results, look into runs, estimate costs.
+    """Open the dashboard in a browser: releases, models, systems, runs, and your own files.
 
-    It only reads the store, and shows what is ingested while it runs at the next click.
+    The dashboard only reads the store. New results appear at the next click.
     """
     host, port = where["host"], where["port"]
     try:

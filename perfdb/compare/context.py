@@ -41,11 +41,13 @@ class Earlier:
         """The same case in each release that has it, the newest first."""
         return self._by_case.get((side.shown.case_key, side.origin), ())
 
+    def of_work(self, side: Side) -> Sequence[Side]:
+        """The same work in each release that has it, however it was done, the newest first."""
+        return self._by_work.get((side.shown.workload_key, side.origin), ())
+
     def best(self, side: Side, metric: str, *, of_work: bool) -> Side | None:
         """The best of the case, or of its work however it was done; None: no release has it."""
-        known = self._by_work if of_work else self._by_case
-        key = side.shown.workload_key if of_work else side.shown.case_key
-        return best_of(known.get((key, side.origin), ()), metric)
+        return best_of(self.of_work(side) if of_work else self.of_case(side), metric)
 
 
 def best_of(sides: Iterable[Side], metric: str) -> Side | None:

@@ -95,7 +95,7 @@ def comparison(
     a: Iterable[Result],
     b: Iterable[Result],
     metric: str | None = None,
-    earlier: Sequence[Iterable[Result]] = (),
+    earlier: Sequence[Iterable[Result]] | Earlier = (),
     margin: float = MARGIN,
 ) -> Comparison:
     """Match the results of release A with those of release B.
@@ -109,7 +109,8 @@ def comparison(
     the first of `PREFERRED` that is known on both sides.
     `earlier`: the results of the releases before A, the newest first.
     """
-    sides_a, sides_b, before = _sides(a), _sides(b), Earlier(earlier)
+    sides_a, sides_b = _sides(a), _sides(b)
+    before = earlier if isinstance(earlier, Earlier) else Earlier(earlier)
     series = [(*reversed(before.of_case(side)), side) for side in sides_a]
     terms = terms_of([*series, *((side,) for side in sides_b)], margin)
     pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]

@@ -317,6 +317,19 @@ def follow(
     return sorted(_controlled(made), key=_order)
 
 
+def since(
+    results: Iterable[Result], choices: Sequence[Choice], starts: Iterable[Choice]
+) -> tuple[Result, ...]:
+    """The results without those of numbered releases before the one its framework starts from."""
+    place = {release_id: place for place, release_id in enumerate(in_order(choices))}
+    first = {it.framework: min(map(place.__getitem__, it.release_ids)) for it in starts}
+    return tuple(
+        one
+        for one in results
+        if not is_numbered(one.release) or place[one.release_id] >= first.get(one.framework, 0)
+    )
+
+
 def _by_case(ordered: Iterable[Result], names: Mapping[int, str]) -> Iterator[list[Side]]:
     """The sides of each case, in the order of releases."""
     for of_case in grouped(ordered, lambda one: (one.case_key, one.origin)).values():

@@ -183,7 +183,7 @@ def of_release(statement: Rows, release_id: int) -> Rows:
 
 
 def of_words(words: Iterable[str]) -> Rows:
-    """The current results whose model is a word, or whose workload or case key begins with it."""
+    """The current results with a word as model, or as start of the workload or case key."""
     wanted: list[ColumnElement[bool]] = []
     for word in words:
         wanted.append(models.c.name == word)
@@ -199,7 +199,7 @@ def of_run(run_id: str) -> Rows:
 
 
 def referred_to(word: str) -> Rows:
-    """The current results of this id, or whose run id or case key begins with a word."""
+    """The current results of this id, or with a word as start of the run id or case key."""
     wanted: list[ColumnElement[bool]] = []
     if word.isdecimal() and len(word) < len(str(MOST)):
         wanted.append(results.c.id == int(word))

@@ -252,7 +252,7 @@ class TestExplore:
         assert 0.719 == pytest.approx(nemo["mfu"], abs=5e-4)
         failed = table[table["run_link"] == "runs?run=oom"].iloc[0]
         assert pd.isna(failed["tokens_per_sec_per_gpu"])
-        assert "the run was out of memory" == failed["withheld"]
+        assert "the run ran out of memory" == failed["withheld"]
         two_nodes = table[table["model_title"] == "Llama 3 8B (2-node)"].iloc[0]
         assert ("LoRA", "BF16") == (two_nodes["task"], two_nodes["precision"])
 
@@ -304,7 +304,7 @@ class TestRuns:
         errors, warnings = shown(app).error, app.warning
         assert ["out_of_memory: CUDA out of memory"] == [unescaped(one.value) for one in errors]
         found = [unescaped(one.value) for one in warnings]
-        assert ["No figures: the run was out of memory."] == found
+        assert ["No figures: the run ran out of memory."] == found
         work = "Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
         configured = f"Megatron-Core 0.16.0 · Llama 3 70B · {work} · MBS 1, TP 1, PP 1, CP 2"
         assert configured in [unescaped(one.value) for one in app.markdown]

@@ -25,7 +25,7 @@ from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import is_rolling, version_order
 
 HEADLINE: Final = "Best pre-training TFLOP/s/GPU"
-RULE: Final = "fine-tuning where there is no pre-training"
+RULE: Final = "else fine-tuning"
 PRETRAINING: Final = "pretrain"
 
 OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
@@ -105,9 +105,7 @@ def chart(
     best = best_of_each(stating, metric.name, lambda one: parts.words(named, one))
     ranked = sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
     if len(ranked) < 2:
-        why = (
-            f"No bars are drawn: all {len(newest):,} rows of the newest releases have open errors."
-        )
+        why = f"No chart: all {len(newest):,} rows of the newest releases have open errors."
         return note(why if len(newest) > 1 and not clean else "")
     shown = [result for _, result in ranked[: charts.MOST_BARS]]
     drawn = {result.framework for result in newest if result.release is None}

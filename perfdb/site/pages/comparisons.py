@@ -144,8 +144,8 @@ def _side_notes(result: SiteResult, base: SiteResult) -> Iterator[str]:
 
 def _figures(sides: Sequence[Side]) -> Iterator[Made]:
     """The rate, how much faster it is, and the time that a trillion tokens take."""
-    rate, computed = METRICS[RATE].title, "10¹² ÷ tokens/s/GPU ÷ 3,600, computed"
-    by = f"{rate} ÷ that of the first system, computed; a footnote names other GPUs and GBS"
+    rate, computed = METRICS[RATE].title, "10¹² ÷ tokens/s/GPU ÷ 3,600"
+    by = f"{rate} ÷ that of the first system"
     against, hours, days = [], [], []
     for result, base in sides:
         ratio = _rate(result) / (_rate(base) or 1.0)
@@ -159,7 +159,7 @@ def _figures(sides: Sequence[Side]) -> Iterator[Made]:
     yield HtmlHead(rate, numeric=True, falling=True), figures
     yield HtmlHead("Against", by, falling=True), against
     yield HtmlHead("GPU-hours per 1T tokens", computed, numeric=True), hours
-    yield HtmlHead("Days to 1T tokens", "on the row's GPUs, computed", numeric=True), days
+    yield HtmlHead("Days to 1T tokens", "on the row's GPUs", numeric=True), days
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _of_rate(title: str, rate: Rate, works: Sequence[PrecisionWork]) -> Markup:
         head = HtmlHead(titles[name], METRICS[rate].title, numeric=True, falling=True)
         columns_.append((head, [figure_cell(it.best.get(name), rate) for it in works]))
         if name != BASE:
-            by = f"{METRICS[rate].title} in {titles[name]} ÷ that in {titles[BASE]}, computed"
+            by = f"{METRICS[rate].title} in {titles[name]} ÷ that in {titles[BASE]}"
             head = HtmlHead(f"{titles[name]} ÷ {titles[BASE]}", by, numeric=True, falling=True)
             columns_.append((head, [_speed_up(work, name) for work in works]))
     made = table(

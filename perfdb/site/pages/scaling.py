@@ -36,10 +36,10 @@ RULE: Final = "scaling"
 BASELINE: Final = 80.0
 """In percent: where the axis of efficiencies begins at the highest, as else noise looks large."""
 WHAT: Final = (
-    "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
-    "the smallest scale. Rows with open errors are in no series."
+    "The same work on more GPUs. Efficiency is the rate per GPU ÷ that at the smallest scale. Rows "
+    "with open errors are left out."
 )
-NONE: Final = "The store has no work at two or more numbers of GPUs yet."
+NONE: Final = "No work has results on two or more GPU counts yet."
 
 _PRINTED: Final = 0.0005
 """Half a unit of an efficiency as it is printed: 100.0 %."""
@@ -143,7 +143,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release over the numbers of GPUs of a system, and their list."""
     releases = len({(it.framework, it.release) for it in data.scaling})
     number = units.counted(releases, "release")
-    about = f"The same work on more and more GPUs, with its efficiency, in {number}."
+    about = f"The same work on more GPUs, with its efficiency, in {number}."
     below = [page.document for page in data.scaling]
     body = partial(_index, data.scaling, bool(data.results))
     yield SitePage(addresses.SCALING, "Scaling", about, body, below=below)
@@ -236,7 +236,7 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
         points = tuple((float(gpus), share * 100) for gpus, share in values.items())
         texts = tuple(map(units.percent, values.values()))
         shares.append(ChartLine(named, points, texts, colour=colour))
-    name = "ideal: as at the smallest scale"
+    name = "ideal"
     ideal = [
         ChartLine(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
         for line in rates
@@ -251,7 +251,7 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
         charts.over_gpus(title, METRICS[rate].title, [*rates, *ideal]),
         charts.over_gpus(f"{title}: efficiency", axis, [*shares, flat], low),
     )
-    which = f"The first {len(shown)} of {len(series)} series are drawn."
+    which = f"The chart shows {len(shown)} of {len(series)} series."
     return charts.with_note(joined(drawn), note(which if len(series) > len(shown) else ""))
 
 
