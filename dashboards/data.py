@@ -154,7 +154,7 @@ def widest(store: Store) -> tuple[str, str, str | None]:
     """The model, system and precision with results on the most numbers of GPUs."""
     with reading(make_url(store.address)) as connection:
         model, system, precision = connection.execute(best.widest()).one()
-    return str(model), str(system), precision and str(precision)
+    return str(model), str(system), None if precision is None else str(precision)
 
 
 def systems_to_draw(store: Store) -> list[str]:

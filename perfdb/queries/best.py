@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, case, func, literal, or_, select
 
@@ -56,7 +56,7 @@ class Narrowing:
 EVERYTHING: Final = Narrowing()
 
 
-def _cases(*columns: ColumnElement[object]) -> Select[*tuple[object, ...]]:
+def _cases(*columns: ColumnElement[Any]) -> Select[Any]:
     of_model = select(*columns).select_from(cases).join(models, cases.c.model_id == models.c.id)
     return of_model.join(systems, cases.c.system_id == systems.c.id)
 
@@ -140,7 +140,7 @@ def totals(where: Narrowing) -> Select[int, int]:
     return joined.join(cases, results.c.case_id == cases.c.id).where(WHOLE)
 
 
-def values_of(axis: str, where: Narrowing = EVERYTHING) -> Select[object, int]:
+def values_of(axis: str, where: Narrowing = EVERYTHING) -> Select[Any]:
     """The values of an axis that current results have, with how many cases have each."""
     column = AXES[axis]
     current_ones = (~results.c.superseded, *where.conditions)
