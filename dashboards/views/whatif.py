@@ -10,7 +10,7 @@ from dashboards.views.history import choose, choose_precision
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import report
-from perfdb.compare.estimate import FARTHEST, Training, Estimate, estimate
+from perfdb.compare.estimate import FARTHEST, Estimate, Training, estimate
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.queries.best import Narrowing
 from perfdb.record import Origin
