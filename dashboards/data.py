@@ -30,7 +30,7 @@ from perfdb.verify.figures import with_steps
 MOST_RUNS = 500
 """The most runs that are listed; a browser takes long to show more, and nobody reads them."""
 
-MOST_ROWS = 500
+MOST_ROWS = 200
 """The most results that a table has: filters lead to the others."""
 
 MOST_GROUPS = 400
@@ -146,7 +146,14 @@ def values(store: Store, axis: str, where: Narrowing = EVERYTHING) -> dict[objec
     """The values of an axis that current results have, with how many cases have each."""
     with reading(make_url(store.address)) as connection:
         answer = connection.execute(best.values_of(axis, where))
-        return dict(answer.all())
+        return {row[0]: int(str(row[1])) for row in answer}
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def scaled_releases(store: Store, where: Narrowing) -> frozenset[int]:
+    """The releases, by their number, with results on two or more numbers of GPUs."""
+    with reading(make_url(store.address)) as connection:
+        return frozenset(connection.scalars(best.scaled_releases(where)))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)

@@ -73,7 +73,7 @@ def show() -> None:
     names = [name for name in SHOWN if name in table and known[name].any()]
     described = "The results with their figures, configuration and source"
     grid(table[names], described, list(shown["printed"]), computed(shown))
-    st.download_button("Download as CSV", exported(found), "perfdb-results.csv", "text/csv")
+    st.download_button("Download as CSV", lambda: exported(found), "perfdb-results.csv", "text/csv")
     listed(
         (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )

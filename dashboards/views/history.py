@@ -80,7 +80,7 @@ def _show(subject: HistoryPage) -> None:
         st.info(f"None of these results has {metric.title} without an open error.")
 
 
-def _order(axis: str) -> Callable[[Result], object]:
+def _order(axis: str) -> Callable[[Result], tuple[float | str | int, ...]]:
     if axis == "system":
         return lambda it: axes.system_order(it.system)
     return lambda it: natural(it.model_title)
