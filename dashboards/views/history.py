@@ -67,17 +67,26 @@ def _show(subject: HistoryPage) -> None:
         metric = _figure(subject.metrics)
     where = where.but(precision=[precision])
     st.header(subject.title(name))
-    _history(store, where, ChartAxes(metric, "release", subject.other))
+    axes_of = ChartAxes(metric, "release", subject.other)
+    _history(store, where, axes_of)
     st.subheader(f"Best configuration of each {other.title.lower()}")
     st.caption("Of all releases, at any number of GPUs, batch size and sequence length.")
-    found = data.ranked(store, metric.name, (other.column,), where, data.wrong(store))
-    if found.results:
-        order = sorted(found.results, key=_order(subject.other))
+    if found := _best_of_each(store, where, axes_of):
         shown = [metric.name, *(it for it in subject.metrics if it != metric.name), "step_time_s"]
         file_name, title = f"perfdb-{subject.axis}.csv", f"{subject.axis}_title"
-        listing(order, shown, "The best configurations", file_name, title)
+        listing(found, shown, "The best configurations", file_name, title)
     else:
         st.info(f"None of these results has {metric.title} without an open error.")
+
+
+def _best_of_each(store: data.Store, where: Narrowing, layout: ChartAxes) -> list[Result]:
+    """The best result of each line of the history; it is there already, unless there are many."""
+    column, wrong = AXES[layout.color].column, data.wrong(store)
+    found = data.ranked(store, layout.metric.name, layout.columns, where, wrong)
+    if found.num_groups > len(found.results):
+        found = data.ranked(store, layout.metric.name, (column,), where, wrong)
+    best = {getattr(it, column): it for it in reversed(found.results)}
+    return sorted(best.values(), key=_order(layout.color))
 
 
 def _order(axis: str) -> Callable[[Result], tuple[float | str | int, ...]]:
