@@ -216,7 +216,7 @@ class TestExplore:
         assert ["bf16"] == app.multiselect(key="precision").value
         assert ["Megatron-Core 0.16.1"] == list(app.dataframe[0].value["release_name"])
         app.multiselect(key="release").set_value([])
-        assert 4 == len(shown(app).dataframe[0].value)
+        assert 5 == len(shown(app).dataframe[0].value)
         assert ["all"] == listed(app.query_params["release"])
 
     def test_repeats_are_counted(self, filled, tmp_path):
