@@ -91,6 +91,8 @@ def _merged(one: Moments, other: Sample) -> Moments:
 
 def sample(figures: Sequence[float]) -> Sample:
     """The sample of positive figures."""
+    if len(figures) == 1:
+        return Sample(1, log(figures[0]))
     known = [log(figure) for figure in figures]
     mean = sum(known) / len(known)
     return Sample(len(known), mean, sum((one - mean) ** 2 for one in known))
@@ -230,8 +232,8 @@ def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
     Repeats of a release show it, and so do releases that follow one another without a change. What
     the estimate itself calls a change is left out, and it is estimated anew.
     """
-    prior, known = MLPERF, list(cases)
-    cut = 5 * MLPERF.ceiling * sqrt(2)
+    known = [one for one in cases if len(one) > 1 or one[0].count > 1]
+    prior, cut = MLPERF, 5 * MLPERF.ceiling * sqrt(2)
     for _ in range(_CLIPPED if len(known) >= FEWEST_CASES else 0):
         shown = [one for releases in known if (one := _variance(releases, cut))]
         if len(shown) < FEWEST_CASES:
@@ -243,17 +245,21 @@ def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
 
 def _variance(releases: Sequence[Sample], cut: float) -> tuple[float, float] | None:
     """The variance of a case and its degrees of freedom; differences beyond `cut` are changes."""
-    squares, degrees = 0.0, 0
+    squares, degrees, most = 0.0, 0, cut * cut / 2
     first = releases[0]
-    so_far = first.count, first.mean, first.squares
+    count, mean, within = first.count, first.mean, first.squares
     for one in releases[1:]:
-        count, mean, within = so_far
-        if abs(one.mean - mean) > cut * sqrt((1 / one.count + 1 / count) / 2):
+        others, apart = one.count, one.mean - mean
+        far = apart * apart
+        if far > most * (1 / others + 1 / count):
             squares, degrees = squares + within, degrees + count - 1
-            so_far = one.count, one.mean, one.squares
-        else:
-            so_far = _merged(so_far, one)
-    squares, degrees = squares + so_far[2], degrees + so_far[0] - 1
+            count, mean, within = others, one.mean, one.squares
+        else:  # as in `_merged`, which would take as long again to be called
+            total = count + others
+            mean += apart * others / total
+            within += one.squares + far * count * others / total
+            count = total
+    squares, degrees = squares + within, degrees + count - 1
     return (squares / degrees, degrees) if degrees else None
 
 

@@ -23,8 +23,9 @@ FAULTS = (
 
 def usable(result: Result, metric: str) -> float | None:
     """The value of a metric; None where it is unknown, does not count, or cannot be a rate."""
-    value: float | None = getattr(result, metric) if result.counts else None
-    return value if value is not None and 0 < value < inf else None
+    value: float | None = getattr(result, metric)
+    is_rate = value is not None and 0 < value < inf
+    return value if is_rate and result.counts else None
 
 
 def figures_of(results: Iterable[Result], metric: str) -> list[float]:
@@ -115,20 +116,26 @@ class Side:
             return self._medians[metric]
         except KeyError:
             known = self.figures(metric)
-            found = self._medians[metric] = median(known) if len(known) > 1 else (*known, None)[0]
+            found = median(known) if len(known) > 1 else known[0] if known else None
+            self._medians[metric] = found
         return found
 
     def sample(self, metric: str) -> Sample:
         """The logarithms of its figures. Raises ZeroDivisionError where it has none."""
-        if metric not in self._samples:
-            self._samples[metric] = sample(self.figures(metric))
-        return self._samples[metric]
+        try:
+            return self._samples[metric]
+        except KeyError:
+            found = self._samples[metric] = sample(self.figures(metric))
+        return found
 
     def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
 
         FLOPs only of the runs that count them as the one shown does.
         """
+        if len(self.finished) == 1:
+            figure = usable(self.finished[0], metric)
+            return [] if figure is None else [figure]
         return figures_of(self._comparable(metric), metric)
 
     def rounding(self, metric: str) -> float:
