@@ -48,6 +48,8 @@ run: $(INSTALLED) ## install, run the recipes, fill the store, build the site
 	@echo "dashboard make dashboard"
 
 # Two workers more than there are cores: tests of processes, Slurm and browsers often wait.
+# Each of them, and each process that a test starts, would else compile every module again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED) ## install and run the whole test suite
 	$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 
@@ -67,11 +69,12 @@ bench: $(INSTALLED) ## time perfdb against its limits, and beside its peers (ben
 fuzz: $(INSTALLED) ## feed each reader damaged files: SECONDS=60, TARGETS="page nemo2"
 	$(BIN)/python -m tests.fuzz.cli --seconds $(SECONDS) $(TARGETS)
 
-lint: $(INSTALLED) ## formatting, lint, types, and who may import whom
+lint: $(INSTALLED) ## formatting, lint, types, import rules, and the words that users read
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.prose
 
 format: $(INSTALLED) ## format the code and apply the safe fixes
 	$(BIN)/ruff format

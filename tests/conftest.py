@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -100,6 +101,18 @@ def perfdb(
         return Done(int(ended.value.code or 0), *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def preloaded() -> Iterator[Path]:
+    """A folder with a `perfdb` that does not wait for its imports, each time in a new process."""
+    with tempfile.TemporaryDirectory(prefix="perfdb-") as folder:
+        command = [sys.executable, "-m", "tests.preloaded", folder]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout
+            assert "ready\n" == server.stdout.readline()
+            yield Path(folder)
+            server.terminate()
 
 
 @pytest.fixture(scope="session")

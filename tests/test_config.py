@@ -3,8 +3,9 @@
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -43,29 +44,39 @@ System: My H800
 """
 
 
-def perfdb(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+Perfdb: TypeAlias = "Callable[..., subprocess.CompletedProcess[str]]"
+
+
+@pytest.fixture
+def perfdb(preloaded: Path, tmp_path: Path) -> Perfdb:
     """A command in a folder, in a process of its own: the catalogue is read once in each."""
-    variables = os.environ | {"PERFDB_URL": "sqlite:///store.sqlite"} | environment
-    command = [sys.executable, "-m", "perfdb", *words]
-    return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
-    )
+
+    def run(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        variables = os.environ | {"PERFDB_URL": "sqlite:///store.sqlite"} | environment
+        return subprocess.run(
+            [preloaded / "perfdb", *words], cwd=tmp_path, env=variables, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+
+    return run
 
 
-def test_own_systems_and_models_are_known_and_results_stay_without_the_file(tmp_path: Path) -> None:
+def test_own_systems_and_models_are_known_and_results_stay_without_the_file(
+    perfdb: Perfdb, tmp_path: Path
+) -> None:
     """Of 16 layers with a gated MLP the FLOPs are known, so that the audit checks its tokens/s."""
     own, page = tmp_path / "perfdb.toml", tmp_path / "page.md"
     own.write_text(OWN)
     page.write_text(PAGE)
-    assert "my-h800" == json.loads(perfdb(tmp_path, "systems", "--json").stdout)[-1]["name"]
-    assert 1 == json.loads(perfdb(tmp_path, "ingest", "page.md", "--json").stdout)["new"]
-    before = perfdb(tmp_path, "export", "results", "--format", "json").stdout
-    rules = {one["rule"] for one in json.loads(perfdb(tmp_path, "audit", "--json").stdout)}
+    assert "my-h800" == json.loads(perfdb("systems", "--json").stdout)[-1]["name"]
+    assert 1 == json.loads(perfdb("ingest", "page.md", "--json").stdout)["new"]
+    before = perfdb("export", "results", "--format", "json").stdout
+    rules = {one["rule"] for one in json.loads(perfdb("audit", "--json").stdout)}
     assert "unknown_model" not in rules
     own.rename(tmp_path / "elsewhere.toml")
-    assert before == perfdb(tmp_path, "export", "results", "--format", "json").stdout
-    assert 0 == perfdb(tmp_path, "verify").returncode
-    found = perfdb(tmp_path, "systems", "--json", PERFDB_CONFIG="elsewhere.toml").stdout
+    assert before == perfdb("export", "results", "--format", "json").stdout
+    assert 0 == perfdb("verify").returncode
+    found = perfdb("systems", "--json", PERFDB_CONFIG="elsewhere.toml").stdout
     assert "my-h800" in found
 
 
@@ -80,14 +91,14 @@ FAULTS = {
 }
 
 
-def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_wrong_file_is_refused_with_its_line(perfdb: Perfdb, tmp_path: Path) -> None:
     """By both commands together: the tables are read when they are needed."""
     for text, message in FAULTS.items():
         (tmp_path / "perfdb.toml").write_text(text)
-        said = [perfdb(tmp_path, command) for command in ("systems", "models")]
+        said = [perfdb(command) for command in ("systems", "models")]
         assert message in "".join(one.stderr for one in said), message
         assert {2} <= {one.returncode for one in said} <= {0, 2}
-    missing = perfdb(tmp_path, "systems", PERFDB_CONFIG="nowhere.toml")
+    missing = perfdb("systems", PERFDB_CONFIG="nowhere.toml")
     assert (2, True) == (missing.returncode, "no file nowhere.toml" in missing.stderr)
 
 

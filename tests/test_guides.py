@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -95,20 +94,11 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def environment(preloaded: Path) -> dict[str, str]:
     """A shell's, in which `perfdb` is the one under test, imported before; it names no store."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PERFDB_")}
-    with tempfile.TemporaryDirectory(prefix="perfdb-") as folder:
-        path = os.pathsep.join([folder, str(BIN), os.environ["PATH"]])
-        kept |= {"PATH": path, "COLUMNS": "200", "TMPDIR": folder}
-        command = [sys.executable, "-m", "tests.preloaded", folder]
-        server = subprocess.Popen(command, cwd=ROOT, env=kept, stdout=subprocess.PIPE, text=True)
-        assert server.stdout
-        assert "ready\n" == server.stdout.readline()
-        yield kept
-        server.terminate()
-        server.wait()
-        server.stdout.close()
+    path = os.pathsep.join([str(preloaded), str(BIN), os.environ["PATH"]])
+    return kept | {"PATH": path, "COLUMNS": "200", "TMPDIR": str(preloaded)}
 
 
 @pytest.fixture(scope="module")

@@ -348,7 +348,7 @@ class TestCommand:
         assert ["1", "10,923", "–", "–", "–", "█"] in rows
         assert ["2", "10,082", "-7.7%", "0.902", "–", "0.945", "slower", "▁"] in rows
         assert "first slower: 2" in out
-        assert "In one release alone" in out
+        assert "In one release only" in out
         assert out.endswith("1 followed over releases: 1 slower than before\n")
         # A page of tokens/s has no step time, and is not listed with a dash.
         assert (True, False) == ("16 × DGX-H100" in by_time, "32 × DGX-H100" in by_time)
@@ -404,7 +404,7 @@ class TestCommand:
         assert (True, False) == ("BF16 · 8 × DGX-H100" in out, "BF16 · 16 × DGX-H100" in out)
         assert "70B" not in out
         assert out.endswith("; 1 without news are not listed: --all lists them\n")
-        for said in ("BF16 · 16 × DGX-H100", "Llama 3 70B", "In one release alone"):
+        for said in ("BF16 · 16 × DGX-H100", "Llama 3 70B", "In one release only"):
             assert said in everything
         assert "--all lists" not in everything
         narrowed = trend("--framework", "megatron-core", "--json")

@@ -41,11 +41,9 @@ class Earlier:
         """The same case in each release that has it, the newest first."""
         return self._by_case.get((side.shown.case_key, side.origin), ())
 
-    def of_same(self, side: Side, *, of_work: bool) -> Sequence[Side]:
-        """The same case, or the same work however it was done, likewise."""
-        known = self._by_work if of_work else self._by_case
-        key = side.shown.workload_key if of_work else side.shown.case_key
-        return known.get((key, side.origin), ())
+    def of_work(self, side: Side) -> Sequence[Side]:
+        """The same work in each release that has it, however it was done, the newest first."""
+        return self._by_work.get((side.shown.workload_key, side.origin), ())
 
 
 def best_of(sides: Iterable[Side], metric: str) -> Side | None:

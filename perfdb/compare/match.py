@@ -96,7 +96,7 @@ def comparison(
     a: Iterable[Result],
     b: Iterable[Result],
     metric: str | None = None,
-    earlier: Sequence[Iterable[Result]] = (),
+    earlier: Sequence[Iterable[Result]] | Earlier = (),
     margin: float = MARGIN,
 ) -> Comparison:
     """Match the results of release A with those of release B.
@@ -110,7 +110,8 @@ def comparison(
     the first of `PREFERRED` that is known on both sides.
     `earlier`: the results of the releases before A, the newest first.
     """
-    sides_a, sides_b, before = _sides(a), _sides(b), Earlier(earlier)
+    sides_a, sides_b = _sides(a), _sides(b)
+    before = earlier if isinstance(earlier, Earlier) else Earlier(earlier)
     series = [(*reversed(before.of_case(side)), side) for side in sides_a]
     terms = terms_of([*series, *((side,) for side in sides_b)], margin)
     pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]
@@ -144,7 +145,7 @@ def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Mat
     level, a, b = pair
     metric = metric_for([a], [b], asked)
     judged = judge(a, b, metric, before.of_case(a), terms)
-    so_far = before.of_same(a, of_work=level is not Level.CONFIGURATION)
+    so_far = before.of_case(a) if level is Level.CONFIGURATION else before.of_work(a)
     judged = back_from(judged, a, b, so_far, (metric, terms))
     apart: Differences = {}
     if level is Level.BEST:

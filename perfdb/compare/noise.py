@@ -25,9 +25,9 @@ MARGIN: Final = 0.01
 """The change, as a fraction, that does not matter, unless another is asked for."""
 
 BASELINE: Final = 3
-"""The releases, between which nothing changed, whose mean a release is held against."""
+"""A release is compared with the mean of so many releases without a change between them."""
 FEWEST_CASES: Final = 20
-"""From so many cases on, whose runs show a variance, the prior is estimated from them."""
+"""From so many cases on with runs that show a variance, the prior is estimated from them."""
 MOST_REPEATS: Final = 20
 """How many repeats are worth proposing."""
 _MOST_DEGREES: Final = 8.0

@@ -298,6 +298,19 @@ def follow(
     return _Followed.of(results, choices, margin).series(level, metric)
 
 
+def since(
+    results: Iterable[Result], choices: Sequence[Choice], starts: Iterable[Choice]
+) -> tuple[Result, ...]:
+    """The results without those of numbered releases before the one its framework starts from."""
+    place = {release_id: place for place, release_id in enumerate(in_order(choices))}
+    first = {it.framework: min(map(place.__getitem__, it.release_ids)) for it in starts}
+    return tuple(
+        one
+        for one in results
+        if not is_numbered(one.release) or place[one.release_id] >= first.get(one.framework, 0)
+    )
+
+
 Sides = dict[str, list[Side]]
 """The sides of each release, in the order of releases: one of each case."""
 

@@ -225,19 +225,23 @@ def over_gpus(title: str, axis: str, series: Sequence[ChartLine], low: float = 0
 
 
 def over_releases(
-    title: str, axis: str, names: Sequence[str], series: Sequence[ChartLine]
+    title: str, axis: str, names: Sequence[str], series: Sequence[ChartLine], low: float = 0.0
 ) -> Markup:
-    """Figures over releases, the oldest at the left; the x of a point is its release's place."""
+    """Figures over releases, the oldest at the left; the x of a point is its release's place.
+
+    The axis of the figures begins at `low`.
+    """
     last = len(names) - 1
     room = max(last, 1) * 0.04
     ticks = [(float(place), shortened(name, 100)) for place, name in enumerate(names)]
     sentence = f"{axis} by release: {', '.join(names)}. {_points(series)}"
-    axes = _Axes(axis, "", (-room, last + room), ticks)
+    axes = _Axes(axis, "", (-room, last + room), ticks, low)
     return _lines(title, sentence, axes, _curves(series, float))
 
 
 def _points(series: Sequence[ChartLine]) -> str:
-    return " ".join(f"{line.label}: {', '.join(line.text)}." for line in series if line.text)
+    texts = ((line.label, ", ".join(line.text)) for line in series if line.text)
+    return " ".join(f"{': '.join(filter(None, it))}." for it in texts)
 
 
 def _curves(series: Sequence[ChartLine], place: Callable[[float], float]) -> list[_Curve]:

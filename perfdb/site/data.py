@@ -36,7 +36,7 @@ from perfdb.text import ESCAPE, decoded
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from perfdb.site.pages.changes import ReleasePair
+    from perfdb.site.pages.pairs import ReleasePair
     from perfdb.site.pages.scaling import ScalingPage
 
 Kind = TypeVar("Kind", bound="DataclassInstance")
@@ -269,6 +269,10 @@ class SiteData:
     buildable: Mapping[str, bool | None] = field(default_factory=dict)
     hostnames: bool = False
     """Whether pages of runs name the machine."""
+    is_public: bool = False
+    """Whether it is for everybody: without what only those who keep the store need."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """US dollars per GPU-hour by system, as far as they are stated."""
 
 
 def stored(url: URL, accepted: Sequence[Entry] = ()) -> SiteData:

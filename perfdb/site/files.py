@@ -48,14 +48,17 @@ class BuildOptions:
     """What a build is made from.
 
     `address` names the store; None is perfdb.sqlite here, which need not exist yet. `accepted` is
-    the file of accepted findings, `recipes` the folder of recipes. With `hostnames`, pages of runs
-    name the machine.
+    the file of accepted findings, `recipes` and `notes` the folders of recipes and of what people
+    say of releases. With `hostnames`, pages of runs name the machine. `profile` says for whom the
+    site is.
     """
 
     address: str | None
     accepted: Path | None
     hostnames: bool = False
     recipes: Path | None = None
+    notes: Path | None = None
+    profile: str = "internal"
 
     def key(self) -> str | None:
         """The same for as long as a build would make the same; None where that is not known."""
@@ -72,13 +75,15 @@ class BuildOptions:
         accepted = path.read_text() if path and path.is_file() else None
         own = Path(os.environ.get(config.VARIABLE) or config.FILE)
         added = own.read_bytes() if own.is_file() else None
-        folder = self.recipes
-        recipes = [
+        folders = [folder for folder in (self.recipes, self.notes) if folder]
+        read = [
             (str(one), one.read_bytes())
-            for one in (sorted(folder.rglob("*.*")) if folder else ())
+            for folder in folders
+            for one in sorted(folder.rglob("*.*"))
             if one.is_file()
         ]
-        known = (address, store, (str(path), accepted), self.hostnames, code(), added, recipes)
+        options = (self.hostnames, self.profile)
+        known = (address, store, (str(path), accepted), options, code(), added, read)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 

@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import torch
 
 from runner.megatron.config import WorkerConfigError, parse_config, read_config
 from tests.runner.megatron_worker import config
@@ -100,6 +99,7 @@ def test_a_precision_is_megatron_cores_own(
     precision: str, expected: tuple[str | None, str | None, bool]
 ) -> None:
     """Its dataclass takes the fields, and Transformer Engine's recipe is chosen by one it knows."""
+    torch = pytest.importorskip("torch")  # here: it takes each process that collects seconds
     model = pytest.importorskip("runner.megatron.model")
     enums = pytest.importorskip("megatron.core.enums")
     read = parse_config(config(attention_backend="flash") | {"precision": precision})

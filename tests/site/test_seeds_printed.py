@@ -138,7 +138,7 @@ def test_a_published_figure_leads_to_its_line_and_what_was_printed(
     assert f"Model TFLOP / sec / GPU {link.get_text()}" in words(entry)
     assert link.get_text() in (PUBLISHED / "dfm.md").read_text().splitlines()[int(line[1]) - 1]
     assert entry.select('a[href="#all-rows"]')
-    assert "Steps the page does not say how many" in words(document.find(id="all-rows"))
+    assert "Steps not stated on the page" in words(document.find(id="all-rows"))
 
 
 def test_the_coverage_of_every_row_is_counted_and_leads_to_the_row_and_its_recipe(

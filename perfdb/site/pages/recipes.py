@@ -140,14 +140,13 @@ def pages(data: SiteData) -> Iterator[SitePage]:
 
 def _recipes(lines: Sequence[tuple[str, ...]]) -> list[Block]:
     intro = render_text(
-        "<p>{% if lines %}Each recipe there is, and each that runs in the store were made from, as "
-        "they keep it.{% else %}No run in the store keeps a recipe.{% endif %} "
-        "{{ link('Coverage', page) }} says which published rows have one.</p>\n",
+        "<p>{% if lines %}All recipes, and those that runs kept.{% else %}No run has a recipe."
+        "{% endif %} See which published rows have one: {{ link('Coverage', page) }}.</p>\n",
         lines=lines,
         page=addresses.COVERAGE,
     )
-    versions = "#Versions|different texts that the recipe had in the runs that were made from it"
-    published = "#Published rows|rows of published pages that its cases run"
+    versions = "#Versions|versions of the recipe among its runs"
+    published = "#Published rows|published rows that its cases reproduce"
     titles = heads("Recipe", "#Runs", versions, published, "Last run started (UTC)", "File")
     rows: list[Cells] = [
         [link_cell(name, addresses.of_recipe(name)), *counts] for name, *counts in lines
@@ -167,7 +166,7 @@ def _recipe(shown: ShownRecipe) -> list[Block]:
         text, file = runs[0].recipe_text, runs[0].recipe_file
         until = moment(runs[0].run.started_at)
         title = "Recipe" if number == 0 and not made else f"As it was until {until} UTC"
-        blocks: list[Block] = [paragraph("The runs kept no recipe file.")]
+        blocks: list[Block] = [paragraph("No run kept the recipe file.")]
         if text is not None and text == shown.text:
             title, blocks = "Runs", []
         elif text is not None and file is not None:
@@ -229,15 +228,14 @@ def _coverage(
     has_recipes: bool,
 ) -> list[Block]:
     if not of_releases:
-        return [paragraph("The store has no published row.")]
+        return [paragraph("There are no published rows.")]
     intro = render_text(
         '<div class="perf-counts">{% for what, count in total.items() %}'
         "<div><strong>{{ count }}</strong><span>{{ what }}</span></div>{% endfor %}</div>\n"
-        "<p>A row builds where the last deep check has built its model and found that it fits into "
-        "the memory of a GPU; – is not known. It is reproduced where its case was measured as fast "
-        "as the row says, or faster. {{ code('perfdb recipes coverage') }} prints the same."
-        "{% if not has_recipes %} No recipes are known here: {{ code('perfdb_recipes') }} in "
-        "{{ code('conf.py') }} names the folder of them.{% endif %}</p>\n",
+        "<p>A row builds if the last deep check built its model and it fits in GPU memory; – means "
+        "not checked. A row is reproduced if its case was measured as fast or faster. See also "
+        "{{ code('perfdb recipes coverage') }}.{% if not has_recipes %} To show recipes, set "
+        "{{ code('perfdb_recipes') }} in {{ code('conf.py') }}.{% endif %}</p>\n",
         total=total,
         has_recipes=has_recipes,
     )
