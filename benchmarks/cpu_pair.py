@@ -67,6 +67,7 @@ def run(name: str, number: int, folder: Path, asked: argparse.Namespace) -> None
         environment["PYTHONPATH"] = os.pathsep.join(paths)
     output = folder / "runs" / f"{name}-{number}"
     words = ["run", str(RECIPE), "--output", str(output), "--set", f"measured_steps={asked.steps}"]
+    words += ["--set", "timeout_s=3600"]
     perfdb(words, environment, asked.core)
     [made] = find_runs(output)
     step_ms = 1000 * median(step.step_time_s for step in made.read_steps())

@@ -10,6 +10,7 @@ Student's t, of the releases before it. Everything here is in logarithms: 0.01 i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import exp, inf, log, pi, sqrt
 from typing import Final
 
@@ -168,17 +169,25 @@ def against(base: Base, new: Sample, prior: Prior, least: float = 0.0) -> Predic
 def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
     """The releases, the newest first, as far as each fits to those after it."""
     first = releases[0]
-    count, mean, squares = every = first.count, first.mean, first.squares
+    count, mean, squares = first.count, first.mean, first.squares
     of_prior, weight = prior.degrees, prior.degrees * prior.variance
-    for place, before in enumerate(releases[1:], start=1):
-        apart, others = before.mean - mean, before.count
-        of_all = of_prior + count + others - 2
+    for place in range(1, len(releases)):
+        before = releases[place]
+        others, apart = before.count, before.mean - mean
+        within, far, total = squares + before.squares, apart * apart, count + others
+        of_all = of_prior + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
-        most = quantile(of_all, LEVEL) ** 2 * (weight + squares + before.squares) / of_all
-        if apart * apart > most * (1 / count + 1 / others):
-            return releases[:place], Sample(*every)
-        count, mean, squares = every = _merged(every, before)
-    return releases, Sample(*every)
+        if far * count * others > _square(of_all) * (weight + within) / of_all * total:
+            return releases[:place], Sample(count, mean, squares)
+        # as in `_merged`, which would take as long again to be called
+        mean += apart * others / total
+        squares, count = within + far * count * others / total, total
+    return releases, Sample(count, mean, squares)
+
+
+@cache
+def _square(degrees: float) -> float:
+    return quantile(degrees, LEVEL) ** 2
 
 
 def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:

@@ -79,6 +79,7 @@ class Side:
     """Whether its figures are measured or published."""
     windows: frozenset[str] = field(init=False, repr=False, compare=False)
     """The known windows of its finished runs."""
+    _has_uneven_steps: bool = field(init=False, repr=False, compare=False)
     _medians: dict[str, float | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -90,8 +91,9 @@ class Side:
         shown = self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
         windows = _windows(*{one.window for one in finished})
         vars(self).update(
-            finished=finished, shown=shown, origin=self.results[0].origin, windows=windows
-        )
+            finished=finished, shown=shown, origin=self.results[0].origin, windows=windows,
+            _has_uneven_steps=any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in finished),
+        )  # fmt: skip
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
         """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""
@@ -128,6 +130,13 @@ class Side:
             found = self._samples[metric] = sample(self.figures(metric))
         return found
 
+    def usable_sample(self, metric: str) -> Sample | None:
+        """The same where `is_usable`; else None."""
+        known = self._samples.get(metric)
+        if known is None and self.median(metric) is not None:
+            known = self.sample(metric)
+        return None if self.shown.has_open_errors else known
+
     def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
 
@@ -154,10 +163,6 @@ class Side:
     def is_uneven(self, metric: str) -> bool:
         """Whether its figures depend on how many tokens the steps happened to have."""
         return metric == RATE and self._has_uneven_steps
-
-    @property
-    def _has_uneven_steps(self) -> bool:
-        return any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in self.finished)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be compared with that of this side."""

@@ -289,13 +289,14 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
 
 def _continuing(earlier: Sequence[Side], a: Side, metric: str) -> Iterator[Sample]:
     """The earlier releases whose runs show the noise of a side: as it, and as well."""
-    origin, windows, is_bound = a.origin, a.windows, metric in CONVENTION_BOUND
-    convention = a.shown.flops_convention
+    windows, convention = a.windows, a.shown.flops_convention
+    is_bound = metric in CONVENTION_BOUND
     for it in earlier:
-        is_counted = not is_bound or it.shown.flops_convention == convention
-        is_alike = it.windows is windows and it.origin == origin
-        if is_counted and it.is_usable(metric) and (is_alike or not _not_alike(it, a)):
-            yield it.sample(metric)
+        sample = it.usable_sample(metric)
+        if sample is None or (is_bound and it.shown.flops_convention != convention):
+            continue
+        if (it.windows is windows and it.origin == a.origin) or not _not_alike(it, a):
+            yield sample
 
 
 def _half_digit(side: Side, metric: str) -> float:
