@@ -1,6 +1,6 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
@@ -12,7 +12,7 @@ from perfdb.audit import restated
 from perfdb.audit.interval import half_unit
 from perfdb.audit.restated import Restated
 from perfdb.compare import noise
-from perfdb.compare.noise import MARGIN, Prediction, Prior, Sample
+from perfdb.compare.noise import MARGIN, Prediction, Prior
 from perfdb.compare.sides import Side, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Origin, Outcome, Result
