@@ -17,8 +17,8 @@ from perfdb.jsonfile import write_atomically
 def baseline() -> None:
     """Name releases to compare with, such as production.
 
-    A baseline stands for one release of each framework that it names. Use its name in `perfdb
-    compare`, `perfdb report`, and `perfdb trend --since`.
+    A baseline names one release each of some frameworks. Use its name in `perfdb compare`, `perfdb
+    report`, and `perfdb trend --since`.
     """
 
 
@@ -27,9 +27,9 @@ def baseline() -> None:
 @click.argument("releases", nargs=-1, required=True, metavar="RELEASE...")
 @options.db_option
 def set_(name: str, releases: Sequence[str], db: str | None) -> None:
-    """Make NAME stand for each RELEASE, such as 'nemo 25.04'.
+    """Use NAME for each RELEASE, such as 'nemo 25.04'.
 
-    This replaces what NAME stood for. It writes data/baselines.yaml. Keep that file in version
+    This replaces the earlier releases of NAME. It writes data/baselines.yaml. Keep that file in version
     control.
     """
     path, known = baselines.FILE, baselines.read()

@@ -60,7 +60,7 @@ def _jobs(output: Path, words: Sequence[str] = ()) -> list[_Job]:
 def jobs(output: Path, as_json: bool) -> int:
     """List the Slurm jobs of unfinished runs.
 
-    The list includes ended jobs whose outcome is not recorded yet. To record it, run the same
+    The list includes ended jobs without a recorded outcome. To record it, run the same
     `perfdb run` command again.
     """
     left = [job for job in _jobs(output) if job.is_open]

@@ -253,7 +253,7 @@ def chart(pair: ReleasePair) -> Markup:
         f"{wrong}: no bar." if wrong else "",
         "The table has them all.",
     )
-    names = {GOOD: "faster", BAD: "slower", FAINT: "the same, or no difference can be told"}
+    names = {GOOD: "faster", BAD: "slower", FAINT: "same or inconclusive"}
     key = charts.key(
         {text: one for one, text in names.items() if one in {it.colour for it in bars}}
     )
