@@ -29,8 +29,8 @@ def baseline() -> None:
 def set_(name: str, releases: Sequence[str], db: str | None) -> None:
     """Use NAME for each RELEASE, such as 'nemo 25.04'.
 
-    This replaces the earlier releases of NAME. It writes data/baselines.yaml. Keep that file in version
-    control.
+    This replaces the earlier releases of NAME. It writes data/baselines.yaml. Keep that file in
+    version control.
     """
     path, known = baselines.FILE, baselines.read()
     with reading_current(store_url(db)) as connection:
