@@ -10,6 +10,7 @@ from sqlalchemy import URL, Engine, event
 from perfdb.audit.review import entries
 from perfdb.db.session import store_url, writer
 from perfdb.ingest import withdraw
+from perfdb.queries.fingerprints import ReleaseName
 from perfdb.record import Figures
 from perfdb.site import files, read
 from perfdb.site.build import Site
@@ -64,7 +65,7 @@ def test_after_a_change_the_data_is_that_of_a_whole_read(store: URL, tmp_path: P
     step = "UPDATE steps SET loss = 1.5 WHERE step = 4"
     title = "UPDATE models SET title = 'another'"
     accepted = entries("accepted.yaml", ACCEPTED.format(rule=rule))
-    steps: list[tuple[set[read.ReleaseName], Callable[[], object]]] = [
+    steps: list[tuple[set[ReleaseName], Callable[[], object]]] = [
         ({NEMO}, lambda: stored(store, published(figures=WRONG), wide, page=PAGE)),
         ({NEMO}, lambda: None),  # the finding is accepted
         ({("nemo", "25.07")}, lambda: stored(store, newer, page="data/published/newer.md")),
