@@ -147,10 +147,12 @@ def test_the_readme_has_a_line_for_every_command() -> None:
     "command",
     ["systems", "systems detect", "models", "recipes list", "recipes show smoke-dp2"],
 )
-def test_every_list_can_be_json_and_nothing_else_is_on_stdout(command: str) -> None:
-    root = Path(__file__).parents[1]
-    words = [PERFDB, *command.split(), "--json"]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+def test_every_list_can_be_json_and_nothing_else_is_on_stdout(
+    perfdb: Shell, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[1])
+    done = perfdb(*command.split(), "--json")
+    assert 0 == done.code
     assert json.loads(done.stdout)
 
 
