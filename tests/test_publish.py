@@ -200,8 +200,8 @@ def test_pages_of_releases_that_the_store_has_no_more_are_named_and_stay(
         code, out, err = publish(*words)
         assert (0, False) == (code, "dfm" in out)
         assert (
-            "note: published/dfm/main.md: made by perfdb publish, and the store has no such "
-            "release any more; remove it\n"
+            "note: published/dfm/main.md: perfdb publish wrote this page, but the store no "
+            "longer has the release; remove it\n"
         ) == err
     assert gone.exists()
 

@@ -158,7 +158,7 @@ def _across(
         return
     ends = (f"{name} is {it.name} on {system}"
             for name, it, system in zip("AB", (a, b), asked["system"], strict=True))  # fmt: skip
-    rows = [_with_air(across.cells(it)) for it in found.pairs]
+    rows = [across.cells(it) for it in found.pairs]
     options.print_table(f"Across systems: {', '.join(ends)}", across.COLUMNS, rows)
     click.echo(across.summary(found))
 
@@ -215,27 +215,19 @@ def _print(name_a: str, name_b: str, found: Comparison, shown: Collection[str]) 
     for name, matches in triage.groups(found.matched).items():
         if name in shown:
             title = f"{_title(name)}: A is {name_a}, B is {name_b}"
-            options.print_table(title, triage.COLUMNS, [_row(one) for one in matches])
+            options.print_table(title, triage.COLUMNS, [triage.cells(one) for one in matches])
     if found.best and set(shown) == set(triage.ONLY):
-        rows = [_row(one) for some in triage.groups(found.best).values() for one in some]
+        rows = [triage.cells(one) for some in triage.groups(found.best).values() for one in some]
         options.print_table("Best of each, at other sizes", triage.COLUMNS, rows)
     for group, name, sides, others in (
         (triage.MISSING, name_a, found.only_a, found.only_b),
         (triage.NEW, name_b, found.only_b, ()),
     ):
         if sides and group in shown:
-            rows = [_with_air(triage.lone(side, others)) for side in sides]
+            rows = [triage.lone(side, others) for side in sides]
             options.print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
     click.echo(report.summary(found))
 
 
 def _title(group: str) -> str:
     return group.replace("-", " ").capitalize()
-
-
-def _row(one: Match) -> tuple[str, ...]:
-    return _with_air(triage.cells(one))
-
-
-def _with_air(cells: tuple[str, ...]) -> tuple[str, ...]:
-    return (options.cell(cells[0]), *cells[1:])

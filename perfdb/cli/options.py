@@ -184,8 +184,8 @@ def progress_bar(*, quiet: bool = False) -> "Progress":
 
 
 def cell(*lines: str) -> str:
-    """Lines of a table's cell, the last one empty: rows of several lines need air between them."""
-    return "\n".join((*filter(None, lines), ""))
+    """The lines of a table's cell that say something."""
+    return "\n".join(filter(None, lines))
 
 
 def print_json(value: object) -> None:

@@ -129,7 +129,7 @@ def _row(one: Recomputed) -> tuple[str, ...]:
         if name in one.changes
     ]
     result = one.stored.result
-    text = "\n".join([*(lines or [f"{', '.join(one.changes)} (--json has them)"]), ""])
+    text = "\n".join(lines or [f"{', '.join(one.changes)} (--json has them)"])
     return result.release.name, result.case.system, one.stored.run_id, text
 
 

@@ -96,7 +96,7 @@ def print_table(
     """
     context = click.get_current_context(silent=True)
     wide = context.meta.get(_WIDE) if context else None
-    known = [[visible(text(cell)).strip("\n") for cell in row] for row in rows]
+    known = [[visible(text(cell)) for cell in row] for row in rows]
     table = _Table(list(columns), known, is_cut=wide is False and is_terminal())
     most = shutil.get_terminal_size().columns if is_terminal() else PIPE_COLUMNS
     hidden = [] if wide else table.drop(spare, most)
