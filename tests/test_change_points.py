@@ -10,7 +10,7 @@ from sqlalchemy import URL
 from perfdb.compare.change_points import found
 from perfdb.compare.noise import MLPERF, Sample, sample
 from perfdb.record import Figures
-from perfdb.site import data
+from perfdb.site import read
 from perfdb.site.build import with_comparisons
 from perfdb.site.pages import catalog
 from tests.factories import case, published, release, stored
@@ -93,7 +93,7 @@ def test_trends_and_pages_of_models_mark_them(store: URL, perfdb: Shell) -> None
     assert ("◆ moved +3.0%" in out, "change point: 6.0 (+3.0%)" in out) == (True, True)
     [point] = json.loads(perfdb(*asked, "--json").stdout)["series"][0]["change_points"]
     assert ("6.0", pytest.approx(1.0304, abs=1e-4)) == (point["release"], point["ratio"])
-    known = with_comparisons(data.stored(store))
+    known = with_comparisons(read.stored(store))
     page = next(it for it in catalog.model_pages(known) if it.name == "models/llama3-8b")
     shown = soup(page)
     assert any("Change points: 6.0." in words(it) for it in shown.select("svg desc"))

@@ -190,7 +190,7 @@ def _print_tables(found: Sequence[Series], style: str, *, only_news: bool) -> No
             click.echo(f"  {remark}\n")
 
 
-def _check(one: Series, closed: frozenset[str]) -> triage.Check:
+def _check(one: Series, closed: frozenset[str]) -> triage.GateCheck:
     """A series as a test case of CI: its remarks, and what is missing, failed or cannot be told."""
     failed = (f"failed in {point.release}: {_why_failed(point)}" for point in one.failed)
     unknown = (f"{point.release}: {_why_unknown(point)}" for point in one.unknown)
@@ -200,7 +200,7 @@ def _check(one: Series, closed: frozenset[str]) -> triage.Check:
     words = "; ".join(dict.fromkeys((*_remarks(one), *failed, *unknown, *last)))
     name = ", ".join(_title(one).split("\n"))
     plain = words.replace("\n", ", ") or "in one release alone"
-    return triage.Check(name, plain, one.is_judged, bool(closed))
+    return triage.GateCheck(name, plain, one.is_judged, bool(closed))
 
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]], str]

@@ -236,7 +236,7 @@ def _of(match: Match) -> float | None:
 
 
 @dataclass(frozen=True)
-class History:
+class ReleaseHistory:
     """The figures of a match over releases, the oldest first; B is the last."""
 
     releases: tuple[str, ...]
@@ -245,7 +245,7 @@ class History:
     """The places of its change points."""
 
 
-def history(match: Match, found: Comparison, earlier: Earlier) -> History:
+def history(match: Match, found: Comparison, earlier: Earlier) -> ReleaseHistory:
     """What the releases before A had of the same case, or best of the same work, then A and B.
 
     Without those whose figures are no measure: of open errors, or counted by another convention.
@@ -261,7 +261,7 @@ def history(match: Match, found: Comparison, earlier: Earlier) -> History:
     names = tuple(it.shown.release or UNKNOWN for it in sides)
     figures = tuple(it.median(metric) or 0.0 for it in sides)
     moved = change_points.of_sides(sides, metric, found.terms)
-    return History(names, figures, tuple(moved))
+    return ReleaseHistory(names, figures, tuple(moved))
 
 
 def markdown(made: ReleaseReport, link: Link = no_link) -> str:

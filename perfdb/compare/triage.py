@@ -105,7 +105,7 @@ def _escaped(cell: str) -> str:
 
 
 @dataclass(frozen=True)
-class Check:
+class GateCheck:
     """A test case of a report for CI: what is to say of it, and whether it closes a gate."""
 
     name: str
@@ -114,16 +114,16 @@ class Check:
     is_wrong: bool
 
 
-def checks(found: Comparison, closing: Collection[int]) -> Iterator[Check]:
+def checks(found: Comparison, closing: Collection[int]) -> Iterator[GateCheck]:
     """A test case for each match and loss; `closing` are the ids of those that close a gate."""
     for match in found.matched:
         words = "; ".join(filter(None, (_change(match), report.remark(match))))
-        yield Check(_name(match), words, match.judgement.is_told, id(match) in closing)
+        yield GateCheck(_name(match), words, match.judgement.is_told, id(match) in closing)
     for side in found.only_a:
-        yield Check(_missing(side), "missing in B", is_told=False, is_wrong=id(side) in closing)
+        yield GateCheck(_missing(side), "missing in B", is_told=False, is_wrong=id(side) in closing)
 
 
-def junit(suites: Iterable[tuple[str, Iterable[Check]]]) -> str:
+def junit(suites: Iterable[tuple[str, Iterable[GateCheck]]]) -> str:
     """A JUnit report of suites, each with its name."""
     root = ElementTree.Element("testsuites")
     for title, cases in suites:
@@ -137,7 +137,7 @@ def junit(suites: Iterable[tuple[str, Iterable[Check]]]) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _test_case(suite: ElementTree.Element, it: Check) -> None:
+def _test_case(suite: ElementTree.Element, it: GateCheck) -> None:
     case = ElementTree.SubElement(suite, "testcase", name=it.name, classname=suite.get("name", ""))
     if it.is_wrong:
         ElementTree.SubElement(case, "failure", message=it.words)

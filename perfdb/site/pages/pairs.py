@@ -12,7 +12,7 @@ from perfdb.catalog import titles
 from perfdb.compare import Comparison, Verdict, comparison, marked, notes, release_report, report
 from perfdb.compare.context import Earlier
 from perfdb.compare.notes import Notes
-from perfdb.compare.release_report import CHANGES, History, ReleaseReport
+from perfdb.compare.release_report import CHANGES, ReleaseHistory, ReleaseReport
 from perfdb.compare.releases import HISTORY, of_rows
 from perfdb.groups import grouped
 from perfdb.record import Finding, Result
@@ -42,7 +42,7 @@ class ReleasePair:
     comparison: Comparison
     skipped: tuple[tuple[str, str], ...] = ()
     is_newest: bool = False
-    histories: Mapping[str, History] = field(default_factory=dict)
+    histories: Mapping[str, ReleaseHistory] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: Notes = field(default_factory=Notes)
 
@@ -130,7 +130,7 @@ def _of_framework(
     return made
 
 
-def _histories(pair: ReleasePair, earlier: Earlier) -> dict[str, History]:
+def _histories(pair: ReleasePair, earlier: Earlier) -> dict[str, ReleaseHistory]:
     """Those of the largest changes, by the keys of their rows."""
     largest = (it for name in CHANGES for it in release_report.largest(pair.report, name))
     return {

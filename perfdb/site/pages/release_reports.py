@@ -11,7 +11,7 @@ from perfdb.compare.release_report import (
     CHANGES,
     MOST_LISTED,
     SHORT_KEY,
-    History,
+    ReleaseHistory,
     ReleaseReport,
     Tally,
 )
@@ -88,7 +88,7 @@ def _cells(it: Tally) -> list[HtmlCell]:
 
 
 def largest(
-    made: ReleaseReport, histories: Mapping[str, History], rows: Mapping[int, str]
+    made: ReleaseReport, histories: Mapping[str, ReleaseHistory], rows: Mapping[int, str]
 ) -> Iterator[Section]:
     """The largest changes each way, with their histories; `rows` are the anchors of results."""
     for name, group in CHANGES.items():
@@ -114,7 +114,7 @@ def largest(
 
 
 def _change(
-    made: ReleaseReport, match: Match, words: str, history: History | None
+    made: ReleaseReport, match: Match, words: str, history: ReleaseHistory | None
 ) -> dict[str, object]:
     """What the card of a change has."""
     metric, key = METRICS[match.metric], release_report.key_of(match)
@@ -137,7 +137,7 @@ def _change(
     }
 
 
-def _history(words: str, name: str, known: History) -> Markup:
+def _history(words: str, name: str, known: ReleaseHistory) -> Markup:
     """The figures of a row over releases; nothing for two, which the ratio tells."""
     if len(known.releases) < FEWEST_RELEASES:
         return Markup("")
