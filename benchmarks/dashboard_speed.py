@@ -34,6 +34,7 @@ MOST_TIMES: Final = 1.3
 """How many times as long as an empty page the first page may take."""
 MOST_ANSWER_S: Final = 0.3
 """The most CPU of an answer to a changed filter."""
+PATIENCE_MS: Final = 300_000
 IS_DONE: Final = """
 () => document.querySelector('h1')
   && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'
@@ -74,9 +75,10 @@ def serving(words: list[str], port: int, folder: Path) -> Iterator[str]:
 def opened_s(browser: Browser, address: str) -> float:
     """Seconds until the page is complete, in a new session that has the scripts in its cache."""
     page = browser.contexts[0].new_page()
+    page.set_default_navigation_timeout(PATIENCE_MS)
     began = time.perf_counter()
     page.goto(address)
-    page.wait_for_function(IS_DONE, timeout=300_000, polling=10)
+    page.wait_for_function(IS_DONE, timeout=PATIENCE_MS, polling=10)
     taken = time.perf_counter() - began
     page.close()
     return taken
