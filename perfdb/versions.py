@@ -50,6 +50,7 @@ def is_rolling(version: str | None) -> bool:
     return version is not None and not re.search(r"[0-9]", version)
 
 
+@lru_cache(maxsize=10_000)
 def is_numbered(version: str | None) -> bool:
     """Whether a version has a place in the order of releases."""
     return version is not None and not is_rolling(version)

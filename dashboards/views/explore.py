@@ -171,7 +171,7 @@ def _layout() -> ChartAxes:
 
 def _legend(found: pd.DataFrame) -> str:
     """What the signs that occur in the table mean."""
-    sentences = ["– stands for unknown."]
+    sentences = ["– means unknown."]
     if any(those.any() for those in computed(found).values()):
         sentences.append(f"{COMPUTED.strip()}: it follows from what the page states.")
     if found["is_wrong"].any():

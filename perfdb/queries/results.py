@@ -331,18 +331,22 @@ _DEFAULTS: Final[dict[str, object]] = {
 _ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))
 
 
+_AT_ONCE: Final = 1_000
+"""Rows that are fetched together."""
+
+
 def read(connection: Connection, statement: Rows) -> list[Result]:
     """The results of a statement that `current`, `representative` or `compared` made."""
     answer = connection.execute(statement)
     names = list(answer.keys())
     known = [name in _ATTRIBUTES for name in names]
-    columns = list(compress(names, known))
+    columns, whole = list(compress(names, known)), all(known)
     lacking = {name: value for name, value in _DEFAULTS.items() if name not in columns}
     found = []
-    for row in answer:
-        result = object.__new__(Result)  # its constructor takes three times as long
-        attributes = vars(result)
-        attributes.update(zip(columns, compress(row, known), strict=True))
-        attributes.update(lacking)
-        found.append(result)
+    for rows in answer.partitions(_AT_ONCE):
+        for row in rows:
+            result = object.__new__(Result)  # its constructor takes three times as long
+            kept = row if whole else compress(row, known)
+            vars(result).update(lacking, **dict(zip(columns, kept, strict=True)))
+            found.append(result)
     return found

@@ -225,7 +225,7 @@ class TestExplore:
         app = shown(everything())
         assert (
             "5 results, one for each case, release and origin; repeats, and runs without figures: "
-            "1. – stands for unknown. (computed): it follows from what the page states."
+            "1. – means unknown. (computed): it follows from what the page states."
         ) == app.caption[1].value
 
     def test_a_row_with_findings_is_marked_and_in_no_chart(self, impossible):
