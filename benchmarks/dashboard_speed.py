@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from playwright.sync_api import Browser, sync_playwright
 from sqlalchemy import URL
@@ -106,14 +106,14 @@ def first_page(url: URL, folder: Path, repeats: int) -> float:
     of_empty, of_ours = (median(some) for some in zip(*taken, strict=True))
     print(f"  first page: empty {of_empty:.2f} s, dashboard {of_ours:.2f} s", end=", ")
     print(f"{of_ours / of_empty:.2f} ×, of {MOST_TIMES} ×")
-    return of_ours / of_empty
+    return float(of_ours / of_empty)
 
 
 def answers() -> Mapping[str, float]:
     """The CPU of the answer to a filter that is changed on a page, by what was changed."""
     from streamlit.testing.v1 import AppTest
 
-    def changed(page: str, key: str, value: object, *, some: bool = False) -> float:
+    def changed(page: str, key: str, value: Any, *, some: bool = False) -> float:
         module, function = page.split(".")
         app = AppTest.from_string(f"from dashboards.views import {module}\n{module}.{function}()")
         app.run(timeout=300)
