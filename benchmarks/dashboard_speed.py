@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from playwright.sync_api import Browser, sync_playwright
 from sqlalchemy import URL
@@ -34,6 +34,7 @@ MOST_TIMES: Final = 1.3
 """How many times as long as an empty page the first page may take."""
 MOST_ANSWER_S: Final = 0.3
 """The most CPU of an answer to a changed filter."""
+PATIENCE_MS: Final = 300_000
 IS_DONE: Final = """
 () => document.querySelector('h1')
   && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'
@@ -74,9 +75,10 @@ def serving(words: list[str], port: int, folder: Path) -> Iterator[str]:
 def opened_s(browser: Browser, address: str) -> float:
     """Seconds until the page is complete, in a new session that has the scripts in its cache."""
     page = browser.contexts[0].new_page()
+    page.set_default_navigation_timeout(PATIENCE_MS)
     began = time.perf_counter()
     page.goto(address)
-    page.wait_for_function(IS_DONE, timeout=300_000, polling=10)
+    page.wait_for_function(IS_DONE, timeout=PATIENCE_MS, polling=10)
     taken = time.perf_counter() - began
     page.close()
     return taken
@@ -104,14 +106,14 @@ def first_page(url: URL, folder: Path, repeats: int) -> float:
     of_empty, of_ours = (median(some) for some in zip(*taken, strict=True))
     print(f"  first page: empty {of_empty:.2f} s, dashboard {of_ours:.2f} s", end=", ")
     print(f"{of_ours / of_empty:.2f} ×, of {MOST_TIMES} ×")
-    return of_ours / of_empty
+    return float(of_ours / of_empty)
 
 
 def answers() -> Mapping[str, float]:
     """The CPU of the answer to a filter that is changed on a page, by what was changed."""
     from streamlit.testing.v1 import AppTest
 
-    def changed(page: str, key: str, value: object, *, some: bool = False) -> float:
+    def changed(page: str, key: str, value: Any, *, some: bool = False) -> float:
         module, function = page.split(".")
         app = AppTest.from_string(f"from dashboards.views import {module}\n{module}.{function}()")
         app.run(timeout=300)

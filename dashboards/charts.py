@@ -64,6 +64,11 @@ def ink() -> str:
     return "#d5d5d5" if st.context.theme.type == "dark" else "#4a4a4a"
 
 
+def on_theme(color: str) -> str:
+    """A color of this module for the theme: a blue that a dark background shows is lighter."""
+    return "#56B4E9" if color == BLUE and st.context.theme.type == "dark" else color
+
+
 def tall(chart: Layers, rows_px: int) -> Layers:
     """The chart with rows of this height in pixels, plus its axes and legend.
 
@@ -96,7 +101,7 @@ def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> L
     legend = alt.Legend(title="B is", orient="top") if verdicts else None
     if not verdicts:
         seen = {name: VerdictStyle("", BLUE, "circle") for name in seen}
-    colors = alt.Scale(domain=list(seen), range=[style.color for style in seen.values()])
+    colors = alt.Scale(domain=list(seen), range=[on_theme(style.color) for style in seen.values()])
     shapes = alt.Scale(domain=list(seen), range=[style.shape for style in seen.values()])
     color = alt.Color("verdict:N", scale=colors, legend=legend)
     shape = alt.Shape("verdict:N", scale=shapes, legend=legend)
@@ -330,7 +335,7 @@ def step_times(steps: pd.DataFrame) -> Layers:
     phase = steps["is_measured"].map({False: "left out", True: "measured"})
     base = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
     phases, legend = ["left out", "measured"], alt.Legend(title=None, orient="top")
-    shades = alt.Scale(domain=phases, range=[ORANGE, BLUE])
+    shades = alt.Scale(domain=phases, range=[ORANGE, on_theme(BLUE)])
     shapes = alt.Scale(domain=phases, range=["triangle-up", "circle"])
     points = base.mark_point(size=50, filled=True, opacity=1).encode(
         color=alt.Color("phase:N", scale=shades, legend=legend),
@@ -349,7 +354,7 @@ def curves(steps: pd.DataFrame) -> Iterator[tuple[str, alt.Chart]]:
     """What else was recorded of each step, with its title."""
     for name, title, axis in CURVES:
         if name in steps and steps[name].notna().any():
-            yield title, _line(steps, name, axis).mark_line(color=BLUE)
+            yield title, _line(steps, name, axis).mark_line(color=on_theme(BLUE))
 
 
 def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:

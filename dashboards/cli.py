@@ -5,7 +5,9 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from errno import EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import click
@@ -31,6 +33,10 @@ SETTINGS = {
 }
 """Passed on the command line, so that an installed perfdb has them too. A named server.address
 (below) also keeps Streamlit from asking a service on the internet for this machine's address."""
+
+
+IMPORTED = ("pandas", "altair", "perfdb.compare.across", "perfdb.ingest")
+"""What takes long to import: it is there before the first visitor."""
 
 
 @click.command(epilog=examples("perfdb dashboard", "perfdb dashboard --port 8600 --no-browser"))
@@ -71,6 +77,7 @@ def dashboard(
     click.echo(f"perfdb dashboard: {address} (Ctrl-C ends it)", err=True)
     options = [f"--{name}={value}" for name, value in settings.items()]
     options += [f"--server.allowedHosts={name}" for name in sorted({*names, *_names(host)})]
+    Thread(target=lambda: [*map(import_module, IMPORTED)], daemon=True).start()
     streamlit.main(["run", str(APP), *options], standalone_mode=False)
 
 
