@@ -142,7 +142,7 @@ def _ratio_rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | f
 # ------------------------------------------------------------- figures of several results
 
 
-class Layout(NamedTuple):
+class ChartAxes(NamedTuple):
     """What a chart of figures has along it, what its colors stand for, and its figure."""
 
     metric: Metric
@@ -156,7 +156,7 @@ class Layout(NamedTuple):
         return tuple(dict.fromkeys((*of, *(["framework"] if self.along == "release" else []))))
 
 
-def figures(results: Sequence[Result], layout: Layout, releases: Sequence[str] = ()) -> Layers:
+def figures(results: Sequence[Result], layout: ChartAxes, releases: Sequence[str] = ()) -> Layers:
     """Lines along releases and numbers, and bars along everything else.
 
     `releases`: the titles of all releases in their order.
@@ -170,7 +170,7 @@ def _names(results: Sequence[Result]) -> set[str]:
     return set(map(axes.release_name, results))
 
 
-def bars(results: Sequence[Result], layout: Layout) -> Layers:
+def bars(results: Sequence[Result], layout: ChartAxes) -> Layers:
     """A bar for each result with its words above it; published ones are paler."""
     words = labels(results, layout)
     rows = pd.DataFrame(
@@ -193,7 +193,7 @@ def bars(results: Sequence[Result], layout: Layout) -> Layers:
 PALER = alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45))
 
 
-def lines(results: Sequence[Result], layout: Layout, order: Sequence[str] = ()) -> Layers:
+def lines(results: Sequence[Result], layout: ChartAxes, order: Sequence[str] = ()) -> Layers:
     """A line for each color over releases in their order, or over a number on a log scale."""
     rows = pd.DataFrame(_rows(results, layout))
     if order:
@@ -230,14 +230,14 @@ def _scale(known: Mapping[str, Shade]) -> alt.Scale:
     return alt.Scale(domain=list(known), range=shades)
 
 
-def _color(results: Sequence[Result], layout: Layout) -> alt.Color:
+def _color(results: Sequence[Result], layout: ChartAxes) -> alt.Color:
     known = axes.shades(layout.color, results)
     title = AXES[layout.color].title if len(known) > 1 else None
     legend = alt.Legend(title=title, orient="top", columns=LEGEND_COLUMNS, labelLimit=180)
     return alt.Color("color:N", scale=_scale(known), legend=legend)
 
 
-def _rows(results: Sequence[Result], layout: Layout) -> list[dict[str, object]]:
+def _rows(results: Sequence[Result], layout: ChartAxes) -> list[dict[str, object]]:
     along, metric = AXES[layout.along], layout.metric
     return [
         {
@@ -274,7 +274,7 @@ STAR = (
 
 def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Layers:
     """A mark for each official result, in the color of its system, and a star for one's own."""
-    layout = Layout(metric, "gpus", "system")
+    layout = ChartAxes(metric, "gpus", "system")
     known = axes.shades("system", official)
     rows = pd.DataFrame([*_rows(official, layout), _rows([mine], layout)[0] | {
         "color": UNOFFICIAL, "release": "your file", "origin": "unofficial",
@@ -295,7 +295,7 @@ def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Layers
     return tall(alt.layer(points, own), LINES_PX)
 
 
-def labels(results: Sequence[Result], layout: Layout) -> list[str]:
+def labels(results: Sequence[Result], layout: ChartAxes) -> list[str]:
     """'Llama 3 8B · 8 × DGX-H100: 13,812', and below it what else distinguishes bars."""
     is_bound = layout.metric.name in CONVENTION_BOUND
     details: Mapping[str, Callable[[Result], str]] = {

@@ -10,7 +10,7 @@ from sqlalchemy import URL, Select, make_url
 
 from dashboards.findings import Findings, by_result, is_wrong
 from perfdb import aggregation, selection
-from perfdb.audit.review import accepted, explained
+from perfdb.audit.review import Entry, accepted, explained
 from perfdb.catalog import has_gpus
 from perfdb.compare import Comparison, run_diff
 from perfdb.compare import releases as named_releases
@@ -30,7 +30,7 @@ from perfdb.verify.figures import with_steps
 MOST_RUNS = 500
 """The most runs that are listed; a browser takes long to show more, and nobody reads them."""
 
-MOST_ROWS = 500
+MOST_ROWS = 200
 """The most results that a table has: filters lead to the others."""
 
 MOST_GROUPS = 400
@@ -146,7 +146,14 @@ def values(store: Store, axis: str, where: Narrowing = EVERYTHING) -> dict[objec
     """The values of an axis that current results have, with how many cases have each."""
     with reading(make_url(store.address)) as connection:
         answer = connection.execute(best.values_of(axis, where))
-        return dict(answer.all())
+        return {row[0]: int(str(row[1])) for row in answer}
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def scaled_releases(store: Store, where: Narrowing) -> frozenset[int]:
+    """The releases, by their number, with results on two or more numbers of GPUs."""
+    with reading(make_url(store.address)) as connection:
+        return frozenset(connection.scalars(best.scaled_releases(where)))
 
 
 @st.cache_data(max_entries=KEPT, show_spinner=False)
@@ -154,7 +161,7 @@ def widest(store: Store) -> tuple[str, str, str | None]:
     """The model, system and precision with results on the most numbers of GPUs."""
     with reading(make_url(store.address)) as connection:
         model, system, precision = connection.execute(best.widest()).one()
-    return str(model), str(system), precision and str(precision)
+    return str(model), str(system), None if precision is None else str(precision)
 
 
 def systems_to_draw(store: Store) -> list[str]:
@@ -178,14 +185,17 @@ def outcomes(store: Store) -> dict[str, int]:
 
 def findings_of(store: Store) -> Findings:
     """What the last audit found, by result; those that the reviewed file accepts are marked so."""
-    return by_result(explained(_found(store), accepted(None)))
+    known = accepted(None)
+    return _explained(store, repr(known), known)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _found(store: Store) -> Sequence[Finding]:
+def _explained(store: Store, words: str, _known: Sequence[Entry]) -> Findings:
+    """`words` tells the accepted findings from those of another time."""
     with reading(make_url(store.address)) as connection:
         rows = connection.execute(results.current_findings()).mappings()
-        return tuple(Finding.model_validate(dict(row)) for row in rows)
+        found = [Finding.model_validate(dict(row)) for row in rows]
+    return by_result(explained(found, _known))
 
 
 def wrong(store: Store) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """Tables: words over columns, figures with the digits of their page, computed ones marked."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from urllib.parse import quote
 
@@ -172,9 +172,15 @@ def computed(results: pd.DataFrame) -> Computed:
     return {metric: results[column(metric)].notna() for metric in FOLLOWING}
 
 
-def download(rows: pd.DataFrame, file_name: str) -> None:
-    """A button for the rows as CSV; no text of them is a formula for a spreadsheet."""
-    st.download_button("Download as CSV", as_csv(rows), file_name, "text/csv", key=file_name)
+def download(rows: pd.DataFrame | Callable[[], pd.DataFrame], file_name: str) -> None:
+    """A button for the rows as CSV, made at the click; no text is a formula for a spreadsheet."""
+    st.download_button(
+        "Download as CSV",
+        lambda: as_csv(rows() if callable(rows) else rows),
+        file_name,
+        "text/csv",
+        key=file_name,
+    )
 
 
 def as_csv(rows: pd.DataFrame) -> bytes:
@@ -253,7 +259,7 @@ def layout(row: Mapping[str, object] | Mapping[Hashable, object]) -> str | None:
 
     'TP1' if it is not divided as far as is known; 'DP64' if only the data are divided.
     """
-    known = {name: row[name] for name in LAYOUT if row.get(name) is not None}  # type: ignore[index, call-overload]
+    known = {name: row[name] for name in LAYOUT if row.get(name) is not None}
     data_parallel = known.pop("data_parallel", 1)
     if known.pop("fsdp_enabled", False) and "fsdp_size" not in known:
         known["fsdp_size"] = ""

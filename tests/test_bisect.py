@@ -12,6 +12,7 @@ from perfdb.cli.bisect import between, load
 from perfdb.compare import Judgement, Verdict
 from perfdb.compare.bisect import is_changed, search
 from perfdb.errors import InputError
+from tests.runner.megatron_worker import needs_megatron
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[1]
@@ -127,11 +128,11 @@ def test_what_cannot_be_walked_is_refused_before_anything_is_run(
     assert not (tmp_path / "bisect").exists()
 
 
+@needs_megatron
 @pytest.mark.slow
 def test_the_version_that_is_slower_on_this_machine_is_found(
     perfdb: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("megatron.core")
     stand_in = tmp_path / "stand-in"
     (stand_in / "torch" / "distributed").mkdir(parents=True)
     (stand_in / "torch" / "__init__.py").touch()
@@ -140,7 +141,7 @@ def test_the_version_that_is_slower_on_this_machine_is_found(
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{stand_in}")
     (tmp_path / "versions.yaml").write_text(VERSIONS)
     asked = ("bisect", "1.0", "1.3", "--case", "smoke-single", "--versions", "versions.yaml",
-             "--recipes", str(ROOT / "recipes" / "smoke" / "single.yaml"), "--repeat", "1",
+             "--recipes", str(ROOT / "recipes" / "smoke" / "single.yaml"), "--repeat", "2",
              "--max-repeat", "2", "--min-change", "30%")  # fmt: skip
     done = perfdb(*asked, "--json")
     assert 0 == done.code, done.stdout + done.stderr

@@ -134,7 +134,7 @@ def test_completion_names_the_commands_and_imports_none(tmp_path: Path) -> None:
         words, env=os.environ | variables, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     names = [line.partition(",")[2] for line in done.stdout.splitlines()]
-    assert ["releases", "results", "reproduce", "recompute", "recipes"] == names
+    assert ["releases", "results", "report", "reproduce", "recompute", "recipes"] == names
     assert not re.search(r"\b(sqlalchemy|rich|runner)\b", done.stderr)
 
 
@@ -147,10 +147,12 @@ def test_the_readme_has_a_line_for_every_command() -> None:
     "command",
     ["systems", "systems detect", "models", "recipes list", "recipes show smoke-dp2"],
 )
-def test_every_list_can_be_json_and_nothing_else_is_on_stdout(command: str) -> None:
-    root = Path(__file__).parents[1]
-    words = [PERFDB, *command.split(), "--json"]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+def test_every_list_can_be_json_and_nothing_else_is_on_stdout(
+    perfdb: Shell, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[1])
+    done = perfdb(*command.split(), "--json")
+    assert 0 == done.code
     assert json.loads(done.stdout)
 
 

@@ -348,8 +348,8 @@ def test_a_dry_run_lists_what_would_become_of_each_result(perfdb: Shell, tmp_pat
     work = "nemo 25.04: Llama 3 8B · Pre-training · {} · {} × DGX-H100 · sequence 8,192 · GBS 128"
     for result, cells in (
         (work.format("FP8-CS", 8), "withdrawn 14,079 finished page.md:8"),
-        (work.format("FP8-MX", 8), "revised 14,005 → 14,709 finished page.md:8"),
-        (work.format("FP8-MX", 16), "new 13,000 finished page.md:9"),
+        (work.format("MXFP8", 8), "revised 14,005 → 14,709 finished page.md:8"),
+        (work.format("MXFP8", 16), "new 13,000 finished page.md:9"),
     ):
         assert cells == lines[lines.index(result) + 1]
     assert (1, 1, 0, 1) == tuple(

@@ -135,7 +135,7 @@ def _matched(found: Sequence[Match], audited: Findings) -> None:
     if len(found) > TABLED:
         left.caption(f"The first {TABLED} of {len(found):,} matches. The CSV has them all.")
     with right:
-        download(matches.frame(found, audited), "perfdb-compare.csv")
+        download(lambda: matches.frame(found, audited), "perfdb-compare.csv")
     listed(
         (f"{letter}: {report.workload(side.shown)}", matches.findings(side, audited))
         for match in found[:TABLED]

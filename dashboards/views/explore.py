@@ -7,7 +7,7 @@ import streamlit as st
 
 from dashboards import data
 from dashboards.axes import AXES
-from dashboards.charts import Layout, figures
+from dashboards.charts import ChartAxes, figures
 from dashboards.choices import remembered_some, warn_of_others
 from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
 from dashboards.pairs import opening_pair, shared_in
@@ -73,7 +73,7 @@ def show() -> None:
     names = [name for name in SHOWN if name in table and known[name].any()]
     described = "The results with their figures, configuration and source"
     grid(table[names], described, list(shown["printed"]), computed(shown))
-    st.download_button("Download as CSV", exported(found), "perfdb-results.csv", "text/csv")
+    st.download_button("Download as CSV", lambda: exported(found), "perfdb-results.csv", "text/csv")
     listed(
         (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
     )
@@ -159,19 +159,19 @@ def _chart(store: data.Store, where: Narrowing) -> None:
     st.altair_chart(figures(drawn, chosen, releases), alt=f"{chosen.metric.title} by {along}")
 
 
-def _layout() -> Layout:
+def _layout() -> ChartAxes:
     warn_of_others("chart", CHARTABLE)
     left, middle, right = st.columns(3)
     title = left.selectbox("Figure", list(CHARTABLE), list(CHARTABLE).index(FIRST_FIGURE),
                            key="chart", bind="query-params")  # fmt: skip
     along = middle.selectbox("Along", list(ALONG), 0, key="along", bind="query-params")
     color = right.selectbox("Color", list(COLORS), 1, key="color", bind="query-params")
-    return Layout(CHARTABLE[title], ALONG[along], COLORS[color])
+    return ChartAxes(CHARTABLE[title], ALONG[along], COLORS[color])
 
 
 def _legend(found: pd.DataFrame) -> str:
     """What the signs that occur in the table mean."""
-    sentences = ["– stands for unknown."]
+    sentences = ["– means unknown."]
     if any(those.any() for those in computed(found).values()):
         sentences.append(f"{COMPUTED.strip()}: it follows from what the page states.")
     if found["is_wrong"].any():

@@ -7,7 +7,7 @@ import streamlit as st
 
 from dashboards import axes, data
 from dashboards.axes import AXES
-from dashboards.charts import Layout, figures
+from dashboards.charts import ChartAxes, figures
 from dashboards.choices import one_of, warn_of_others
 from dashboards.tables import listing
 from perfdb.catalog import titles
@@ -26,7 +26,7 @@ PER_GPU = (RATE, "model_tflops_per_sec_per_gpu", "mfu")
 """Figures that say something across numbers of GPUs."""
 
 
-class Subject(NamedTuple):
+class HistoryPage(NamedTuple):
     """What a page is of, what its lines are of, and the figures, the one to show first first."""
 
     axis: str
@@ -35,8 +35,8 @@ class Subject(NamedTuple):
     title: Callable[[str], str]
 
 
-MODEL = Subject("model", "system", PER_GPU, titles.model)
-SYSTEM = Subject("system", "model", (PER_GPU[1], PER_GPU[2], PER_GPU[0]), titles.system)
+MODEL = HistoryPage("model", "system", PER_GPU, titles.model)
+SYSTEM = HistoryPage("system", "model", (PER_GPU[1], PER_GPU[2], PER_GPU[0]), titles.system)
 
 
 def show_model() -> None:
@@ -49,7 +49,7 @@ def show_system() -> None:
     _show(SYSTEM)
 
 
-def _show(subject: Subject) -> None:
+def _show(subject: HistoryPage) -> None:
     axis, other = AXES[subject.axis], AXES[subject.other]
     store = data.store()
     st.title(axis.title)
@@ -67,27 +67,36 @@ def _show(subject: Subject) -> None:
         metric = _figure(subject.metrics)
     where = where.but(precision=[precision])
     st.header(subject.title(name))
-    _history(store, where, Layout(metric, "release", subject.other))
+    axes_of = ChartAxes(metric, "release", subject.other)
+    _history(store, where, axes_of)
     st.subheader(f"Best configuration of each {other.title.lower()}")
     st.caption("Of all releases, at any number of GPUs, batch size and sequence length.")
-    found = data.ranked(store, metric.name, (other.column,), where, data.wrong(store))
-    if found.results:
-        order = sorted(found.results, key=_order(subject.other))
+    if found := _best_of_each(store, where, axes_of):
         shown = [metric.name, *(it for it in subject.metrics if it != metric.name), "step_time_s"]
         file_name, title = f"perfdb-{subject.axis}.csv", f"{subject.axis}_title"
-        listing(order, shown, "The best configurations", file_name, title)
+        listing(found, shown, "The best configurations", file_name, title)
     else:
         st.info(f"None of these results has {metric.title} without an open error.")
 
 
-def _order(axis: str) -> Callable[[Result], object]:
+def _best_of_each(store: data.Store, where: Narrowing, layout: ChartAxes) -> list[Result]:
+    """The best result of each line of the history; it is there already, unless there are many."""
+    column, wrong = AXES[layout.color].column, data.wrong(store)
+    found = data.ranked(store, layout.metric.name, layout.columns, where, wrong)
+    if found.num_groups > len(found.results):
+        found = data.ranked(store, layout.metric.name, (column,), where, wrong)
+    best = {getattr(it, column): it for it in reversed(found.results)}
+    return sorted(best.values(), key=_order(layout.color))
+
+
+def _order(axis: str) -> Callable[[Result], tuple[float | str | int, ...]]:
     if axis == "system":
         return lambda it: axes.system_order(it.system)
     return lambda it: natural(it.model_title)
 
 
 @st.fragment
-def _history(store: data.Store, where: Narrowing, layout: Layout) -> None:
+def _history(store: data.Store, where: Narrowing, layout: ChartAxes) -> None:
     """Lines over releases, of those with the most points."""
     found = data.ranked(store, layout.metric.name, layout.columns, where, data.wrong(store))
     text = AXES[layout.color].text

@@ -51,19 +51,23 @@ def show() -> None:
 
 
 def _of_releases(store: data.Store, where: Narrowing, title: str, tokens: float) -> None:
-    known = {choice.name: choice.release_ids for choice in data.releases(store)}
-    here = set(data.values(store, "release_id", where))
-    found: dict[str, list[Scaled[Result]]] = {}
-    for name in reversed([one for one, ids in known.items() if here.intersection(ids)]):
-        narrowed = where.but(release_id=known[name])
-        results = data.ranked(store, RATE, BY, narrowed, data.wrong(store)).results
-        if series := list(series_of(results)):
-            found[name] = series
-    if not found:
+    several = data.scaled_releases(store, where)
+    known = {
+        choice.name: choice.release_ids
+        for choice in reversed(data.releases(store))
+        if several.intersection(choice.release_ids)
+    }
+    if not known:
         st.info(plain(f"The store has {title} at one number of GPUs only, in this precision."))
         return
-    release = one_of("Release", [*found], next(iter(found)), "release", titles.release)
-    series = sorted(found[release], key=lambda it: -len(it.points))[:MOST_SERIES]
+    release = one_of("Release", [*known], next(iter(known)), "release", titles.release)
+    narrowed = where.but(release_id=known[release])
+    results = data.ranked(store, RATE, BY, narrowed, data.wrong(store)).results
+    found = list(series_of(results))
+    if not found:
+        st.info(plain(f"No two results of {title} are the same work on more GPUs in this release."))
+        return
+    series = sorted(found, key=lambda it: -len(it.points))[:MOST_SERIES]
     st.header(f"{title}, {titles.release(release)}")
     rows = pd.DataFrame([row for it in series for row in _rows(it, tokens * TRILLION)])
     left, right = st.columns(2)
@@ -71,8 +75,8 @@ def _of_releases(store: data.Store, where: Narrowing, title: str, tokens: float)
         _chart(rows, "Tokens/s/GPU" if series[0].rate == RATE else METRICS[series[0].rate].title)
     with right:
         _chart(rows, "Efficiency")
-    if len(series) < len(found[release]):
-        st.caption(f"{len(series)} of {len(found[release])} series are shown: the longest.")
+    if len(series) < len(found):
+        st.caption(f"{len(series)} of {len(found)} series are shown: the longest.")
     st.dataframe(rows, hide_index=True, placeholder=units.UNKNOWN, column_config={
         "Efficiency": st.column_config.NumberColumn(format="percent"),
         "Step time (s)": st.column_config.NumberColumn(format="%.4g"),

@@ -10,7 +10,7 @@ from dashboards.views.history import choose, choose_precision
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import report
-from perfdb.compare.estimate import FARTHEST, Asked, Estimate, estimate
+from perfdb.compare.estimate import FARTHEST, Estimate, Training, estimate
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.queries.best import Narrowing
 from perfdb.record import Origin
@@ -59,7 +59,7 @@ def _work(store: data.Store) -> Narrowing:
         return where.but(precision=[choose_precision(store, where)])
 
 
-def _asked(lengths: list[int]) -> Asked:
+def _asked(lengths: list[int]) -> Training:
     columns = st.columns(4)
     tokens = columns[0].number_input(
         "Tokens (trillions)", 0.001, 1e6, 1.0, key="tokens", bind="query-params", format="%g"
@@ -70,13 +70,13 @@ def _asked(lengths: list[int]) -> Asked:
         "Sequence length", list(words), key="sequence", bind="query-params"
     )
     price = columns[3].number_input(
-        "Price of a GPU-hour", 0.0, 1e6, 0.0, key="price", bind="query-params", format="%g",
-        help="In any currency: the cost is in the same. 0: no cost is shown.",
+        "Price of a GPU-hour", 0.0, 1e6, None, key="price", bind="query-params", format="%g",
+        placeholder="none", help="In any currency: the cost is in the same.",
     )  # fmt: skip
-    return Asked(tokens * TRILLION, gpus, words[length], price or None)
+    return Training(tokens * TRILLION, gpus, words[length], price)
 
 
-def _refused(known: list[int], asked: Asked) -> None:
+def _refused(known: list[int], asked: Training) -> None:
     if not known:
         st.warning("No estimate: the store has no rate of this model on this system, in this "
                    "precision.")  # fmt: skip
@@ -98,7 +98,7 @@ def _estimated(found: Estimate) -> None:
     }
     with st.container(horizontal=True):
         for label, value in shown.items():
-            st.metric(label, value, border=True, width=200)
+            st.metric(label, value, border=True, width=165)
     it = found.nearest
     nearest = plain(f"{report.workload(it)}, {axes.release_name(it)}, {it.origin}, {it.source}")
     link = f" ([its run](runs?run={it.run_id}))" if it.origin == Origin.MEASURED else ""

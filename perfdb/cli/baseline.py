@@ -13,23 +13,24 @@ from perfdb.groups import grouped
 from perfdb.jsonfile import write_atomically
 
 
-@click.group()
+@click.group(epilog=options.examples("perfdb baseline show"))
 def baseline() -> None:
-    """Name the releases that others are held against, such as production.
+    """Name releases to compare with, such as production.
 
-    A baseline is one release of a framework, or of each of several. Its name stands for them in
-    `perfdb compare`, `perfdb report` and `perfdb trend --since`.
+    A baseline stands for one release of each framework that it names. Use its name in `perfdb
+    compare`, `perfdb report`, and `perfdb trend --since`.
     """
 
 
-@baseline.command("set")
+@baseline.command("set", epilog=options.examples("perfdb baseline set production 'nemo 25.04'"))
 @click.argument("name")
 @click.argument("releases", nargs=-1, required=True, metavar="RELEASE...")
 @options.db_option
 def set_(name: str, releases: Sequence[str], db: str | None) -> None:
-    """Have NAME stand for each RELEASE, such as 'nemo 25.04', instead of what it stood for.
+    """Make NAME stand for each RELEASE, such as 'nemo 25.04'.
 
-    It is written to data/baselines.yaml, to be reviewed and kept in version control.
+    This replaces what NAME stood for. It writes data/baselines.yaml. Keep that file in version
+    control.
     """
     path, known = baselines.FILE, baselines.read()
     with reading_current(store_url(db)) as connection:
@@ -50,7 +51,7 @@ def set_(name: str, releases: Sequence[str], db: str | None) -> None:
     click.echo(f"{path}: {name} is {', '.join(names)}{before}")
 
 
-@baseline.command()
+@baseline.command(epilog=options.examples("perfdb baseline show --json"))
 @options.json_option
 def show(*, as_json: bool) -> None:
     """List the baselines and their releases."""

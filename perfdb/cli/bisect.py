@@ -160,6 +160,8 @@ class _Walk:
     metric: str | None
     folder: Path
     found: dict[int, tuple[Judgement, Side, str]] = field(default_factory=dict)
+    sides: dict[tuple[int, int], Side] = field(default_factory=dict)
+    """By the number of a version and how many runs of it were asked for."""
 
     def document(self) -> dict[str, object]:
         """The verdict on each version that was run, and the first that is as the last."""
@@ -201,6 +203,12 @@ class _Walk:
             repeat = min(2 * repeat, self.max_repeat)
 
     def _side(self, number: int, repeat: int) -> Side:
+        """The runs of a version, of which each number is asked for once."""
+        if (number, repeat) not in self.sides:
+            self.sides[number, repeat] = self._ran(number, repeat)
+        return self.sides[number, repeat]
+
+    def _ran(self, number: int, repeat: int) -> Side:
         """The runs of a version: those that are there, and as many more as are wanted."""
         version = self.versions[number]
         cases = another.answer(

@@ -28,7 +28,7 @@ def export() -> None:
     epilog=examples(
         "perfdb export results --format csv --output results.csv",
         "perfdb export results --format markdown --release 'nemo 25.04'",
-        "perfdb export results --format parquet --convention megatron-lm --output a.parquet",
+        "perfdb export results --format json --convention megatron-lm",
     ),
 )
 @click.option(

@@ -90,7 +90,7 @@ def publish(
 
     Pages are plain text that needs no perfdb: tab-sets and pipe tables. The command never
     overwrites a page that a person wrote. To add tables to your own page, include the files of
-    --fragments, or put markers into it and fill them with --into:
+    --fragments. Or put markers into the page, and fill them with --into:
 
     \b
       <!-- perfdb:begin nemo/25.04/pretrain/dgx-h100 -->
@@ -178,7 +178,7 @@ def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
 
 
 def _refuse(grave: Sequence[Finding]) -> None:
-    for it in grave:
+    for it in report.ordered(grave):
         for line in gates.finding_lines(it):
             click.echo(click.unstyle(line), err=True)
     click.echo(

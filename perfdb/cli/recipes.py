@@ -185,9 +185,7 @@ def validate(
 
 @recipes.command(
     "import",
-    epilog=options.examples(
-        "perfdb recipes import automodel bench.yaml --set systems=[dgx-h100] --set num_gpus=8"
-    ),
+    epilog=options.examples("perfdb recipes import automodel a.yaml --set systems=[dgx-h100]"),
 )
 @click.argument("framework", type=click.Choice(["automodel"]))
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))

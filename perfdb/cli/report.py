@@ -24,41 +24,46 @@ from perfdb.record import Finding
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb report 25.07 25.09 --output report.md",
+        "perfdb report 'nemo 25.07' 'nemo 25.09' --system dgx-h100",
+    )
+)
 @click.argument("a")
 @click.argument("b")
 @options.db_option
-@options.format_option(("markdown", "json"), "How to write it.")
+@options.format_option(("markdown", "json"), "The output format.")
 @options.json_format_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write. [default: stdout]",
+    help="The output file. [default: stdout]",
 )
 @click.option(
     "--notes",
     "notes_path",
     type=FILE,
     metavar="FILE",
-    help="What people say of it, merged in. "
-    f"[default: {notes.FOLDER}/FRAMEWORK/VERSION.md of B, where it is]",
+    help="Markdown notes to merge into the report. "
+    f"[default: {notes.FOLDER}/FRAMEWORK/VERSION.md of B, if it exists]",
 )
-@click.option(
-    "--site-url", metavar="URL", help="The address of the site, to whose pages results lead."
-)
+@click.option("--site-url", metavar="URL", help="The address of the site, for links to results.")
 @options.metric_option("compare")
 @options.only_options("framework", "system", "model", several=True)
 @gates.judging_options
 def report(reviewed: Path | None, *, a: str, b: str, **asked: Any) -> None:
-    """Write what release B changed against release A, to be sent round.
+    """Write a report of what release B changed since release A.
 
-    A and B are named as for `perfdb compare`, whose verdicts these are. The report has the rows of
-    each verdict with the geometric mean of their change, the same for each system and precision,
-    the ten largest changes each way with known issues, new and missing rows, what the audit found
-    in B, and what was not judged and why. Notes are Markdown: what stands first is its front, a
-    `## Slower` is on a section, and a heading of `###` that begins with the key of a row on that
-    row. A note on what the report does not have is refused.
+    Name A and B as for `perfdb compare`. The report has the rows of each verdict and the geometric
+    mean of their changes. The means also appear per system and precision. The report lists the ten
+    largest changes each way with known issues, new and missing rows, and audit findings. It also
+    says what has no verdict, and why.
+
+    Notes are Markdown. The text before the first heading opens the report. The text below a
+    heading such as `## Slower` goes to that section. A `###` heading that begins with the key of a
+    row adds to that row. A note that matches nothing is an error.
     """
     link = _links(asked["site_url"])
     with reading_current(store_url(asked["db"])) as connection:

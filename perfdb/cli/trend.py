@@ -1,6 +1,7 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise, starmap
 from pathlib import Path
 from statistics import fmean
@@ -70,7 +71,7 @@ COLUMNS = ("Change", "99 % interval", "Verdict", "Runs")
 @click.option(
     "--since",
     metavar="RELEASE",
-    help="Follow from this release on, or from those of a baseline. Earlier changes close no gate.",
+    help="Start at this release or baseline. --fail-on ignores what came before.",
 )
 @gates.verdict_options
 def trend(
@@ -88,7 +89,8 @@ def trend(
     key. For a model or workload, the table shows each release's best configuration. Changes and
     verdicts compare with the release before, as `perfdb compare` does. A rolling branch, such as
     main, compares with the newest release. Bars show the runs of a release in order of time.
-    Results with open audit errors have no verdict.
+    Results with open audit errors have no verdict. ◆ is a change point: from that release on the
+    series stays at another level.
 
     Without MODEL_OR_CASE, the table shows every workload that changed in the newest release.
     """
@@ -210,7 +212,7 @@ def _tables(found: Sequence[Series], *, only_news: bool) -> Iterator[Table]:
     for one in found:
         if len(one.points) > 1 and (one.has_news or not only_news):
             columns = ("Release", METRICS[one.metric].title, *COLUMNS)
-            rows = [_row(one, point) for point in one.points]
+            rows = list(map(partial(_row, one), one.points))
             yield _title(one), columns, rows, "; ".join(_remarks(one))
     # What is in one release alone has nothing to be compared with yet.
     single = [one for one in found if len(one.points) == 1 and not one.missing_in]
@@ -222,14 +224,14 @@ def _tables(found: Sequence[Series], *, only_news: bool) -> Iterator[Table]:
             missing.setdefault(name, []).append(_last(one))
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
     unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.untold]
-    for title, columns, some in (
+    for title, names, some in (
         ("In one release only", ("Work", "Release", "Figure", "Runs"), known),
         *((title, ("Work", "Last in", "Figure", "Runs"), some) for title, some in missing.items()),
         ("Failed", ("Work", "Releases", "Why"), failed),
         ("Inconclusive", ("Work", "Releases", "Why"), unknown),
     ):
         if some:
-            yield title, columns, some, ""
+            yield title, names, some, ""
 
 
 def _title(one: Series) -> str:
@@ -246,6 +248,8 @@ def _remarks(one: Series) -> Iterable[str]:
         yield f"first {worse}: {one.regression.release}"
     if one.recovered:
         yield "made up for since"
+    for release, ratio in one.change_points.items():
+        yield f"change point: {release} ({_change(ratio)})"
     if it := one.decline:  # 1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)
         within, change = report.interval(it.judgement), _change(it.judgement.ratio)
         of_best = f"{it.best.release}: {change}{'' if within == UNKNOWN else f' ({within})'}"
@@ -297,6 +301,7 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         point.release,
         f"against {point.against}" if point.is_apart and point.against else "",
         report.changes(point.differences),
+        f"◆ moved {_change(moved)}" if (moved := series.change_points.get(point.release)) else "",
         report.runs(side) if side.finished != side.results else "",
         report.containers(side),
         report.ended(side),

@@ -13,7 +13,7 @@ from perfdb.catalog import titles
 from perfdb.compare.context import Earlier, back_from, terms_of
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
-from perfdb.compare.verdict import Judgement, Terms, Verdict, controlled, judge
+from perfdb.compare.verdict import TERMS, Judgement, Terms, Verdict, controlled, judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Result, Scalar
@@ -63,6 +63,8 @@ class Comparison:
     only_b: tuple[Side, ...]
     best: tuple[Match, ...] = ()
     """What has no match of the same work, at `Level.BEST`. No gate closes on it."""
+    terms: Terms = TERMS
+    """What its verdicts go by."""
 
     @property
     def failed(self) -> tuple[Match, ...]:
@@ -135,7 +137,7 @@ def comparison(
                                                   it.origin)))  # fmt: skip
 
     # Changes at other sizes are no reason to find more among the same work.
-    return Comparison(judged(pairs), unmatched(sides_a), unmatched(sides_b), judged(best))
+    return Comparison(judged(pairs), unmatched(sides_a), unmatched(sides_b), judged(best), terms)
 
 
 Pair = tuple[Level, Side, Side]

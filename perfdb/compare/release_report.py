@@ -13,7 +13,7 @@ from typing import Final
 
 from perfdb.audit import report as of_audit
 from perfdb.catalog import titles
-from perfdb.compare import report, triage
+from perfdb.compare import change_points, report, triage
 from perfdb.compare.context import Earlier, best_of
 from perfdb.compare.match import Comparison, Level, Match
 from perfdb.compare.notes import Notes, NotesFile, settled
@@ -241,9 +241,11 @@ class History:
 
     releases: tuple[str, ...]
     figures: tuple[float, ...]
+    moved: tuple[int, ...]
+    """The places of its change points."""
 
 
-def history(match: Match, earlier: Earlier) -> History:
+def history(match: Match, found: Comparison, earlier: Earlier) -> History:
     """What the releases before A had of the same case, or best of the same work, then A and B.
 
     Without those whose figures are no measure: of open errors, or counted by another convention.
@@ -256,8 +258,10 @@ def history(match: Match, earlier: Earlier) -> History:
     sides = [*reversed(before), a, b]
     if metric in CONVENTION_BOUND:
         sides = [it for it in sides if it.shown.flops_convention == b.shown.flops_convention]
-    points = [(it.shown.release or UNKNOWN, it.median(metric) or 0.0) for it in sides]
-    return History(*zip(*points, strict=True))
+    names = tuple(it.shown.release or UNKNOWN for it in sides)
+    figures = tuple(it.median(metric) or 0.0 for it in sides)
+    moved = change_points.of_sides(sides, metric, found.terms)
+    return History(names, figures, tuple(moved))
 
 
 def markdown(made: ReleaseReport, link: Link = no_link) -> str:

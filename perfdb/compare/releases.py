@@ -375,7 +375,7 @@ def _no_model(word: str, names: Sequence[str]) -> Diagnostic:
     if not names:
         remedy = "the store holds no results; fill it with `perfdb ingest`"
     else:
-        remedy = f"{nearest(spelled(word), names)} or give the beginning of a key"
+        remedy = f"{nearest(spelled(word), names)}; or use the beginning of a key"
     return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
 
 

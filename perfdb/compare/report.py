@@ -455,6 +455,9 @@ def series(one: Series, closed: Iterable[str]) -> Fields:
         "first_regression": one.regression.release if one.regression else None,
         "recovered": one.recovered,
         "decline": decline,
+        "change_points": [
+            {"release": release, "ratio": ratio} for release, ratio in one.change_points.items()
+        ],
         "missing_in": one.missing_in,
         "gave_way": one.gave_way,
         "closes": sorted(closed),

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 from typing import Self
 
 from perfdb.compare import noise
+from perfdb.compare.change_points import of_sides
 from perfdb.compare.context import back_from, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.noise import MARGIN
@@ -180,6 +181,12 @@ class Series:
     def _usable(self) -> list[Point]:
         """The releases that another one can be compared with."""
         return [point for point in self.releases if point.side.is_usable(self.metric)]
+
+    @cached_property
+    def change_points(self) -> Mapping[str, float]:
+        """The releases from which on it is at another level, with the ratio of the two."""
+        moved = of_sides([point.side for point in self._usable], self.metric, self.terms)
+        return {self._usable[place].release: ratio for place, ratio in moved.items()}
 
     @cached_property
     def decline(self) -> Decline | None:

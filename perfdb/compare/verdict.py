@@ -1,9 +1,10 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
+from statistics import fmean
 from typing import Final
 
 from perfdb import stated
@@ -11,7 +12,7 @@ from perfdb.audit import restated
 from perfdb.audit.interval import half_unit
 from perfdb.audit.restated import Restated
 from perfdb.compare import noise
-from perfdb.compare.noise import MARGIN, Prediction, Prior, Sample
+from perfdb.compare.noise import MARGIN, Prediction, Prior
 from perfdb.compare.sides import Side, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Origin, Outcome, Result
@@ -237,7 +238,7 @@ def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Ter
         return _by_rounding(a, b, metric, terms.margin)
     if reason := _lacks_noise(a, metric) or _lacks_noise(b, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
-    samples = [old, *_continuing(earlier, a, metric)]
+    samples = [old, *(it.sample(metric) for it in earlier if continues(it, a, metric))]
     least = hypot(_least(a, metric), _least(b, metric))
     found = noise.predicted(samples, new, terms.prior(a.shown), least)
     # A page is no sharper than its digits.
@@ -287,16 +288,29 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     return Judgement(figure_b / figure_a, None, None, verdict, reason)
 
 
-def _continuing(earlier: Sequence[Side], a: Side, metric: str) -> Iterator[Sample]:
-    """The earlier releases whose runs show the noise of a side: as it, and as well."""
-    windows, convention = a.windows, a.shown.flops_convention
+def continues(earlier: Side, a: Side, metric: str) -> bool:
+    """Whether the runs of an earlier release show the noise of a side: as it, and as well."""
     is_bound = metric in CONVENTION_BOUND
-    for it in earlier:
-        sample = it.usable_sample(metric)
-        if sample is None or (is_bound and it.shown.flops_convention != convention):
-            continue
-        if (it.windows is windows and it.origin == a.origin) or not _not_alike(it, a):
-            yield sample
+    if is_bound and earlier.shown.flops_convention != a.shown.flops_convention:
+        return False
+    if earlier.usable_sample(metric) is None:
+        return False
+    return (earlier.windows is a.windows and earlier.origin == a.origin) or not _not_alike(
+        earlier, a
+    )
+
+
+def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
+    """The standard deviation of a run at the least: by the steps of runs, or by rounding.
+
+    What is rounded is anywhere within half a digit, or half a sample per second, either way.
+    """
+    errors = (
+        hypot(_least(it, metric), max(_half_digit(it, metric), it.rounding(metric)) / sqrt(3))
+        for it in sides
+    )
+    variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]
+    return sqrt(fmean(variances)) if variances else 0.0
 
 
 def _half_digit(side: Side, metric: str) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, case, func, literal, or_, select
 
@@ -56,7 +56,7 @@ class Narrowing:
 EVERYTHING: Final = Narrowing()
 
 
-def _cases(*columns: ColumnElement[object]) -> Select[*tuple[object, ...]]:
+def _cases(*columns: ColumnElement[Any]) -> Rows:
     of_model = select(*columns).select_from(cases).join(models, cases.c.model_id == models.c.id)
     return of_model.join(systems, cases.c.system_id == systems.c.id)
 
@@ -140,13 +140,13 @@ def totals(where: Narrowing) -> Select[int, int]:
     return joined.join(cases, results.c.case_id == cases.c.id).where(WHOLE)
 
 
-def values_of(axis: str, where: Narrowing = EVERYTHING) -> Select[object, int]:
+def values_of(axis: str, where: Narrowing = EVERYTHING) -> Rows:
     """The values of an axis that current results have, with how many cases have each."""
     column = AXES[axis]
     current_ones = (~results.c.superseded, *where.conditions)
     if axis not in _OF_CASES:
-        count = func.count(results.c.case_id.distinct())
-        return select(column, count).where(*current_ones).group_by(column)
+        columns: tuple[ColumnElement[Any], ...] = (column, func.count(results.c.case_id.distinct()))
+        return select(*columns).where(*current_ones).group_by(column)
     is_current = select(results.c.id).where(results.c.case_id == cases.c.id, *current_ones)
     asked = _cases(column, func.count()).where(is_current.correlate(cases).exists(), WHOLE)
     return asked.group_by(column)
@@ -158,6 +158,14 @@ def widest() -> Rows:
     is_current = select(results.c.id).where(results.c.case_id == cases.c.id, ~results.c.superseded)
     asked = _cases(*parts).where(is_current.correlate(cases).exists(), WHOLE).group_by(*parts)
     return asked.order_by(func.count(cases.c.num_gpus.distinct()).desc(), *parts).limit(1)
+
+
+def scaled_releases(where: Narrowing) -> Select[int]:
+    """The releases that have results on two or more numbers of GPUs."""
+    asked = select(results.c.release_id).join(cases, results.c.case_id == cases.c.id)
+    asked = asked.where(~results.c.superseded, COUNTS, WHOLE, *where.conditions)
+    several = func.count(cases.c.num_gpus.distinct()) > 1
+    return asked.group_by(results.c.release_id).having(several)
 
 
 def num_shared(a: Sequence[int], b: Sequence[int]) -> Select[int]:

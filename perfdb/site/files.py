@@ -68,22 +68,21 @@ class BuildOptions:
         elif "://" not in address:
             store = state_of_file(Path(address))
         else:  # nothing that speaks to a server is loaded for a file
-            from perfdb.site import data  # noqa: PLC0415
+            from perfdb.site import read  # noqa: PLC0415
 
-            store = data.state(address)
+            store = read.state(address)
         path = self.accepted
         accepted = path.read_text() if path and path.is_file() else None
-        own = Path(os.environ.get(config.VARIABLE) or config.FILE)
-        added = own.read_bytes() if own.is_file() else None
         folders = [folder for folder in (self.recipes, self.notes) if folder]
-        read = [
+        read_files = [
             (str(one), one.read_bytes())
             for folder in folders
             for one in sorted(folder.rglob("*.*"))
             if one.is_file()
         ]
         options = (self.hostnames, self.profile)
-        known = (address, store, (str(path), accepted), options, code(), added, read)
+        files = (own_catalog(), read_files)
+        known = (address, store, (str(path), accepted), options, code(), files)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 
@@ -101,6 +100,11 @@ class SiteLayout:
         """A file of a run; the same bytes are kept once for each name."""
         name = slug(Path(file.name).name)
         return self.root / GENERATED / "files" / file.sha256[:16] / name
+
+    @property
+    def releases(self) -> Path:
+        """The folder of what the last build has read of each release."""
+        return self.root / GENERATED / "releases"
 
     @property
     def done(self) -> Path:
@@ -193,6 +197,12 @@ def code() -> str:
             content = path.read_bytes()
             found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
     return found.hexdigest()
+
+
+def own_catalog() -> bytes | None:
+    """The file of people's own systems and models; None where there is none."""
+    own = Path(os.environ.get(config.VARIABLE) or config.FILE)
+    return own.read_bytes() if own.is_file() else None
 
 
 def state_of_file(path: Path) -> str | None:

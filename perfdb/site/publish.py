@@ -34,10 +34,11 @@ from perfdb.site import addresses, columns, markers
 from perfdb.site.addresses import slug
 from perfdb.site.cells import CHOSEN, HtmlCell, which
 from perfdb.site.columns import TERMS
-from perfdb.site.data import SiteResult, representative
+from perfdb.site.data import SiteResult
 from perfdb.site.grouping import ResultGroup, by_name, sections
 from perfdb.site.page import yaml_text
 from perfdb.site.pages.releases import ReleaseData, of_results
+from perfdb.site.read import representative
 from perfdb.site.settings import UNCHANGED, PublishProfile, place_in
 from perfdb.site.tables import HtmlTable, results_table
 from perfdb.site.templates import ENVIRONMENT

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dashboards import charts
-from dashboards.charts import Layout, labels
+from dashboards.charts import ChartAxes, labels
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
 
@@ -15,7 +15,7 @@ ONE = Result(
     system="dgx-h100", system_title="DGX-H100", precision="fp8", num_gpus=8,
     global_batch_size=128, sequence_length=8192, tokens_per_sec_per_gpu=13812.0,
 )  # fmt: skip
-BY_MODEL = Layout(TOKENS, "model", "system")
+BY_MODEL = ChartAxes(TOKENS, "model", "system")
 
 
 def test_words_name_the_work_and_a_figure_has_the_digits_of_its_page() -> None:
@@ -41,7 +41,7 @@ def test_a_computed_figure_says_so() -> None:
     computed = replace(ONE, model_tflops_per_sec_per_gpu=395.8)
     assert ["40.0%", "20.0% (computed)"] == [
         label.partition("\n")[0].rpartition(": ")[2]
-        for label in labels([replace(ONE, mfu=0.4), computed], Layout(MFU, "model", "system"))
+        for label in labels([replace(ONE, mfu=0.4), computed], ChartAxes(MFU, "model", "system"))
     ]
 
 
@@ -51,7 +51,7 @@ def test_numbers_and_releases_are_lines_and_the_rest_bars(along: str, mark: str)
     """Releases are words in their own order: 25.10 is no number below 25.2."""
     older = replace(ONE, release="25.2", num_gpus=16)
     order = ["NeMo Framework 25.2", "NeMo Framework 25.04"]
-    drawn = charts.figures([ONE, older], Layout(TOKENS, along, "system"), order).to_dict()
+    drawn = charts.figures([ONE, older], ChartAxes(TOKENS, along, "system"), order).to_dict()
     assert mark == drawn["layer"][0]["mark"]["type"]
     x = drawn["layer"][0]["encoding"]["x"]
     if along == "release":

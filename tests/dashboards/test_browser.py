@@ -88,11 +88,23 @@ def test_a_name_that_is_not_this_machines_reads_nothing(site: str, name: str, st
         assert status == connection.getresponse().status
 
 
+PATIENCE_MS = 120_000
+"""On a busy machine a page of Streamlit takes as long."""
+
+
+def opened_page(browser: Browser, width: int = 1440) -> Page:
+    """A page in a session of its own."""
+    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_navigation_timeout(PATIENCE_MS)
+    return page
+
+
 class Visit:
     """A page with all that it asked for and complained about."""
 
     def __init__(self, browser: Browser, width: int) -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 900})
+        self.page = opened_page(browser, width)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.missing: set[str] = set()
@@ -164,7 +176,7 @@ def test_every_page_is_reached_by_its_link(site, browser):
 
 def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, browser):
     """0.16.0 against 0.16.1 is slower: its run took 40.5 s a step, and the other 32.4 s."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = opened_page(browser)
     page.goto(f"{site}/compare")
     for label, name in (("Release A", "0.16.1"), ("Release B", "0.16.0")):
         page.get_by_role("combobox", name=label).click()
@@ -176,13 +188,14 @@ def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, 
     with page.context.expect_page() as opened:
         row.get_by_role("link", name="steps").click()
     run = opened.value
+    run.set_default_timeout(PATIENCE_MS)
     run.get_by_role("heading", name="Step time").wait_for()
     run.get_by_text("What differs from another run").wait_for()
     run.wait_for_url("**run=old&with=new**")
     links = {compared: "▼ slower", run.url: "What differs from another run"}
     page.context.close()
     for address, words in links.items():
-        other = browser.new_context().new_page()
+        other = opened_page(browser)
         other.goto(address)
         other.get_by_text(words).last.wait_for()
         assert address == other.url
@@ -190,7 +203,7 @@ def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, 
 
 
 def test_an_own_log_is_laid_over_the_official_results(site, browser, tmp_path):
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = opened_page(browser)
     page.goto(f"{site}/mine")
     page.get_by_text("What the file does not state").wait_for()
     page.get_by_role("textbox").fill("\n".join([*logs.SET, "release=0.16.1"]))

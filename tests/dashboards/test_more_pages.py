@@ -39,14 +39,14 @@ def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
         for line, (gpus, rate) in enumerate(rates.items(), start=7)
     ]  # fmt: skip
     b200 = case(system="dgx-b200")
+    on_cpu = case(system="cpu", num_gpus=1, context_parallel=1)
     stored(
         sqlite,
         write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
         write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
         write_run(tmp_path, run_id="b200", case=b200, release=release("0.16.1"),
                   step_times=[it / 2 for it in TEN_STEPS]),
-        write_run(tmp_path, run_id="cpu", case=case(system="cpu", num_gpus=1),
-                  release=release("0.16.1")),
+        write_run(tmp_path, run_id="cpu", case=on_cpu, release=release("0.16.1")),
         *rows,
     )  # fmt: skip
     return sqlite
@@ -57,7 +57,7 @@ def test_the_first_page_is_the_newest_comparison(filled: URL) -> None:
     app = shown(AppTest.from_file(str(APP)))
     assert "Overview" == app.title[0].value
     figures = {metric.label: metric.value for metric in app.metric}
-    assert ("+25.0%", "1", "0") == tuple(figures[it] for it in ("Mean change", "▲ faster", "New"))
+    assert ("+25.0%", "1", "2") == tuple(figures[it] for it in ("Mean change", "▲ faster", "New"))
     assert "[steps](runs?run=new&with=old)" == app.table[0].value["Runs"].iloc[0]
     assert ["megatron-core 0.16.0"] == listed(app.query_params["a"])
 

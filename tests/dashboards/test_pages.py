@@ -216,7 +216,7 @@ class TestExplore:
         assert ["bf16"] == app.multiselect(key="precision").value
         assert ["Megatron-Core 0.16.1"] == list(app.dataframe[0].value["release_name"])
         app.multiselect(key="release").set_value([])
-        assert 4 == len(shown(app).dataframe[0].value)
+        assert 5 == len(shown(app).dataframe[0].value)
         assert ["all"] == listed(app.query_params["release"])
 
     def test_repeats_are_counted(self, filled, tmp_path):
@@ -225,7 +225,7 @@ class TestExplore:
         app = shown(everything())
         assert (
             "5 results, one for each case, release and origin; repeats, and runs without figures: "
-            "1. – stands for unknown. (computed): it follows from what the page states."
+            "1. – means unknown. (computed): it follows from what the page states."
         ) == app.caption[1].value
 
     def test_a_row_with_findings_is_marked_and_in_no_chart(self, impossible):

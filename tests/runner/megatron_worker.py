@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
@@ -88,13 +90,24 @@ def job(folder: Path, settings: dict[str, object], processes: int = 1) -> Job:
     return Job(folder, [*torchrun, "-m", "runner.megatron.train", *arguments])
 
 
+def preloaded() -> ForkServerContext:
+    """Starts processes that are forks of one in which the worker is loaded."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["runner.megatron.train"])
+    return context
+
+
+def tell_modules(to: Connection) -> None:
+    """Send the names of all modules that this process has loaded."""
+    to.send([*sys.modules])
+
+
 def forked(folder: Path, settings: dict[str, object], processes: int) -> Job:
     """The same job, done, by ranks that are forks of a process in which the worker is loaded."""
     done = job(folder, settings)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["runner.megatron.train"])
+    context = preloaded()
     arguments = done.command[done.command.index("runner.megatron.train") :]
     world = address | {"WORLD_SIZE": str(processes)}
     ranks = [

@@ -1,11 +1,14 @@
 """The deep check: parameters against arithmetic by hand, memory against the GPU's."""
 
 import json
-from pathlib import Path
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any
 
 import pytest
 
-from perfdb import recipe
+from perfdb import cli, recipe
 from runner.backends import megatron_core
 from runner.megatron.config import parse_config
 from runner.memory import stages
@@ -31,19 +34,37 @@ sequence_parallel: true
 """
 
 
-def test_a_rank_holds_the_parameters_that_arithmetic_says(perfdb: Shell) -> None:
+FILES = [
+    NEMO / "llama3-8b-pretrain.yaml",
+    NEMO / "llama3.1-405b-pretrain.yaml",
+    NEMO / "mixtral-8x7b-pretrain.yaml",
+]
+OTHERS = [ROOT / "recipes" / "automodel" / "llama3-8b-lora.yaml", ROOT / "recipes" / "dfm"]
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What the deep check says of cases by their names, one of which does not fit."""
+    too_large = tmp_path_factory.mktemp("deep") / "too-large.yaml"
+    too_large.write_text(TOO_LARGE)
+    files = [str(path) for path in (*FILES, too_large, *OTHERS)]
+    words = ["perfdb", "recipes", "validate", "--deep", "--json", *files]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
+        patch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert 1 == ended.value.code
+    return {it["name"]: it for it in json.loads(printed.getvalue())["deep"]}
+
+
+def test_a_rank_holds_the_parameters_that_arithmetic_says(deep: dict[str, dict[str, Any]]) -> None:
     """A layer of Llama has 2h² of queries and outputs, 2·1024·h of keys and values, and 3hf.
 
     The 405B model is cut by TP 8 (its two norms a layer are not) over 8 stages, where the embedding
     and the loss count as a layer each: 15 layers, six times 16, 15. Mixtral has 46,702,792,704
     parameters on Hugging Face too; with EP 8 a rank has one expert of each layer.
     """
-    names = ("llama3-8b-pretrain", "llama3.1-405b-pretrain", "mixtral-8x7b-pretrain")
-    files = [str(NEMO / f"{name}.yaml") for name in names]
-    done = perfdb("recipes", "validate", "--deep", "--json", *files)
-    found = {it["name"]: it for it in json.loads(done.stdout)["deep"]}
-
-    llama8 = found["nemo-llama3-8b-pretrain/systems=dgx-h100"]
+    llama8 = deep["nemo-llama3-8b-pretrain/systems=dgx-h100"]
     layer = 2 * 4096**2 + 2 * 1024 * 4096 + 3 * 4096 * 14336 + 2 * 4096
     assert 8_030_261_248 == 32 * layer + 2 * 128256 * 4096 + 4096 == llama8["parameters"]
     state = {"weights": 2, "gradients": 4, "optimizer": 12 / 8}  # Adam's over DP 4 × CP 2
@@ -53,7 +74,7 @@ def test_a_rank_holds_the_parameters_that_arithmetic_says(perfdb: Shell) -> None
     }
     assert (True, True) == (llama8["ok"], llama8["fits"])  # as published: it ran
 
-    llama405 = found["nemo-llama3.1-405b-pretrain/systems=dgx-h100"]
+    llama405 = deep["nemo-llama3.1-405b-pretrain/systems=dgx-h100"]
     layer = (2 * 16384**2 + 2 * 1024 * 16384 + 3 * 16384 * 53248) // 8 + 2 * 16384
     vocabulary = 128256 * 16384 // 8
     assert [
@@ -61,28 +82,21 @@ def test_a_rank_holds_the_parameters_that_arithmetic_says(perfdb: Shell) -> None
     ] == llama405["parameters_per_rank"]  # fmt: skip
     assert [15, *[16] * 6, 15] == llama405["layers_per_rank"]
 
-    mixtral = found["nemo-mixtral-8x7b-pretrain/systems=dgx-b200"]
+    mixtral = deep["nemo-mixtral-8x7b-pretrain/systems=dgx-b200"]
     one_expert = 2 * 4096**2 + 2 * 1024 * 4096 + 3 * 4096 * 14336 + 8 * 4096 + 2 * 4096
     assert 46_702_792_704 == mixtral["parameters"]
     assert [32 * one_expert + 2 * 32000 * 4096 + 4096] == mixtral["parameters_per_rank"]
 
-    for spec in (spec for file in recipe.load(map(Path, files)) for spec in file.points):
+    for spec in (spec for file in recipe.load(FILES) for spec in file.points):
         if not spec.case.options:  # without the ends of a pipeline among its layers
             config = parse_config(megatron_core.settings(spec))
             computed = [stage.parameters for stage in stages(config)]
-            assert found[spec.name]["parameters_per_rank"] == computed
+            assert deep[spec.name]["parameters_per_rank"] == computed
 
 
-def test_what_does_not_fit_and_what_is_not_covered_say_why(perfdb: Shell, tmp_path: Path) -> None:
+def test_what_does_not_fit_and_what_is_not_covered_say_why(deep: dict[str, dict[str, Any]]) -> None:
     """70.55·10⁹ parameters over TP 4: 6 bytes each and 12/2 of the optimizer are 212·10⁹ bytes."""
-    Path("too-large.yaml").write_text(TOO_LARGE)
-    others = [
-        str(ROOT / "recipes" / "automodel" / "llama3-8b-lora.yaml"),
-        str(ROOT / "recipes/dfm"),
-    ]
-    done = perfdb("recipes", "validate", "--deep", "--json", "too-large.yaml", *others)
-    assert 1 == done.code
-    too_large, automodel, *wan = json.loads(done.stdout)["deep"]
+    too_large, automodel, *wan = [*deep.values()][-7:]
     assert (False, False) == (too_large["ok"], too_large["fits"])
     assert "a GPU has 79.65 GiB" in too_large["reason"]
     memory = too_large["memory_bytes"]

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,16 @@ import pytest
 from perfdb import catalog, flops, recipe
 from perfdb.flops import lora
 from runner.backends import megatron_core
-from tests.runner.megatron_worker import ROOT, Job, config, job, needs_megatron
+from tests.runner.megatron_worker import (
+    ROOT,
+    Job,
+    config,
+    forked,
+    job,
+    needs_megatron,
+    preloaded,
+    tell_modules,
+)
 
 PACKAGE = ROOT / "runner" / "megatron"
 
@@ -79,8 +87,7 @@ def test_a_diffusion_transformer_has_the_parameters_of_its_flops_and_learns(tmp_
     """
     [file] = recipe.load([ROOT / "recipes" / "smoke" / "dit.yaml"])
     settings = megatron_core.settings(file.points[0])
-    run = job(tmp_path, settings | {"warmup_steps": 1, "measured_steps": 7}, processes=2)
-    run.run()
+    run = forked(tmp_path, settings | {"warmup_steps": 1, "measured_steps": 7}, processes=2)
     cost = flops.FORMULAS["dit"].cost(catalog.model("dit-tiny"), 64, flops.DEFAULT)
     assert cost
     vectors = 4 * (6 + 2) * 64 + (5 + 6 + 2) * 64 + 16
@@ -109,21 +116,15 @@ def test_a_refused_configuration_ends_the_job_with_its_reason(tmp_path: Path) ->
 @needs_megatron
 def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
     """So that it is never imported where there is a GPU."""
-    code = (
-        "import sys, runner.megatron.train\n"
-        "loaded = {name for name in sys.modules if name.startswith('runner.megatron.')}\n"
-        "print(*sorted(loaded))"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    context = preloaded()
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=tell_modules, args=(theirs,))
+    process.start()
+    loaded = {name for name in ours.recv() if name.startswith("runner.megatron.")}
+    process.join()
     every_module = {f"runner.megatron.{path.stem}" for path in PACKAGE.glob("[!_]*.py")}
     apart = {f"runner.megatron.{name}" for name in ("checkpoint", "cpu", "fake_world")}
-    assert every_module - apart == set(loaded)
+    assert every_module - apart == loaded
 
 
 WORKERS = [

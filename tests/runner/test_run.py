@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,10 +148,14 @@ def killed_in_the_middle(cwd: Path, how: signal.Signals) -> subprocess.Popen[byt
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of two cases, one had finished."""
+def killed(
+    ended: tuple[Path, int, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Of two cases, one had finished, in a process before."""
     cwd = tmp_path_factory.mktemp("killed")
-    write(cwd / "recipes", "a-quick")
+    write(cwd / "recipes", "c-finishes")
+    finished = runs(ended[0])["c-finishes"].path
+    shutil.copytree(finished, cwd / "runs" / finished.name)
     killed_in_the_middle(cwd, signal.SIGKILL)
     return cwd
 
@@ -180,7 +185,7 @@ def test_after_a_kill_the_finished_is_kept_and_the_rest_is_run(
     killed: Path, perfdb: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = runs(killed)
-    assert Outcome.FINISHED is before["a-quick"].read_record().outcome
+    assert Outcome.FINISHED is before["c-finishes"].read_record().outcome
     assert before["b-long"].read_record().outcome is None
     cut_off = before["b-long"].path
     # The same case with fewer steps: how long a case is measured is not part of what it is.
@@ -189,7 +194,7 @@ def test_after_a_kill_the_finished_is_kept_and_the_rest_is_run(
     done = perfdb("run", "recipes", "--json")
     assert 0 == done.code
     rows = {row["case"]: row["status"] for row in json.loads(done.stdout)["cases"]}
-    assert {"a-quick": "done", "b-long": "finished"} == rows
+    assert {"c-finishes": "done", "b-long": "finished"} == rows
     assert Outcome.INTERRUPTED is RunDir(cut_off).read_record().outcome
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import URL
 
 from perfdb.errors import InputError
 from perfdb.record import Figures
-from perfdb.site import data
+from perfdb.site import read
 from perfdb.site.build import with_comparisons
 from perfdb.site.page import SitePage
 from perfdb.site.pages import changes, home
@@ -35,7 +35,7 @@ def pages_of(store: URL, *rows: Row) -> dict[str, SitePage]:
     for number, (version, work, tokens) in enumerate(rows):
         figures = Figures(tokens_per_sec_per_gpu=tokens)
         store_row(store, number, version, work, figures=figures, raw={})
-    return {page.name: page for page in changes.pages(with_comparisons(data.stored(store)))}
+    return {page.name: page for page in changes.pages(with_comparisons(read.stored(store)))}
 
 
 def titles(pages: dict[str, SitePage]) -> dict[str, str]:
@@ -115,7 +115,7 @@ def test_the_landing_page_calls_nothing_unchanged_that_cannot_be_told(
 
 def changed(store: URL) -> str:
     """What the landing page says of changes."""
-    shown = soup(str(home.overview(with_comparisons(data.stored(store)))))
+    shown = soup(str(home.overview(with_comparisons(read.stored(store)))))
     return words(shown.select_one(".perf-strip"))
 
 
@@ -123,7 +123,7 @@ def test_a_release_that_shares_no_work_is_left_out_with_the_reason(sqlite: URL) 
     pages = pages_of(sqlite, ("25.02", B200, 1), ("25.04", {}, 2), ("25.07", B200, 3))
     assert list(titles(pages).values()) == ["NeMo Framework: 25.02 → 25.07"]
     shown = words(soup(pages["changes/nemo"]))
-    assert "25.04 stands between them and is left out." in shown
+    assert "25.04 is between them and is left out." in shown
     assert "different systems (DGX-H100 / DGX-B200)" in shown
 
 
@@ -222,11 +222,11 @@ def test_the_largest_changes_have_their_history_and_what_people_say_of_them(
     """Notes are Markdown without HTML; a history begins with the oldest release."""
     for number, (version, rate) in enumerate((("25.02", 900), ("25.04", 1000), ("25.07", 1050))):
         store_row(sqlite, number, version, {}, figures=Figures(tokens_per_sec_per_gpu=rate), raw={})
-    [key] = {it.case_key for it in data.stored(sqlite).results}
+    [key] = {it.case_key for it in read.stored(sqlite).results}
     (tmp_path / "nemo").mkdir()
     notes = tmp_path / "nemo" / "25.07.md"
     notes.write_text(f"The **front**.\n\n## Faster\n\nOf all.\n\n### {key[:8]} 8B\n\nA <b>row</b>.")
-    found = with_comparisons(data.stored(sqlite), tmp_path)
+    found = with_comparisons(read.stored(sqlite), tmp_path)
     page = next(it for it in changes.pages(found) if it.name == "changes/nemo")
     shown = section(soup(page), "Faster")
     assert "The <strong>front</strong>." in str(soup(page))
@@ -234,4 +234,4 @@ def test_the_largest_changes_have_their_history_and_what_people_say_of_them(
     assert "Tokens/s/GPU by release: 25.02, 25.04, 25.07. 900, 1,000, 1,050." in words(shown.desc)
     notes.write_text("## Nothing")
     with pytest.raises(InputError, match=r"25.07.md:1: the report has no section 'Nothing'"):
-        with_comparisons(data.stored(sqlite), tmp_path)
+        with_comparisons(read.stored(sqlite), tmp_path)

@@ -13,7 +13,7 @@ from perfdb import ingest
 from perfdb.db.session import store_url
 from perfdb.groups import grouped
 from perfdb.pages.base import PageContext
-from perfdb.site import columns, data
+from perfdb.site import columns, read
 from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.page import Section, SitePage, Tabs
 from perfdb.site.pages.recipes import with_recipes
@@ -39,7 +39,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SitePage]:
     """The pages of a site of the published figures alone, by their addresses."""
     url = store_url(str(tmp_path_factory.mktemp("seeds") / "store.sqlite"))
     assert () == ingest.ingest([PUBLISHED], url, ingest.Options(PageContext())).unattributed
-    known = with_recipes(data.stored(url), seeds.ROOT / "recipes")
+    known = with_recipes(read.stored(url), seeds.ROOT / "recipes")
     return {page.name: page for page in all_pages(with_comparisons(known))}
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.runner.megatron_worker import needs_megatron
 from tests.shell import Shell
 from tests.slurm.service import TestCluster
 from tests.test_bisect import ROOT, VERSIONS
@@ -30,11 +31,11 @@ done >>"$steps"
 """
 
 
+@needs_megatron
 @pytest.mark.slow
 def test_the_version_whose_jobs_are_slower_is_found(
     perfdb: Shell, slurm: TestCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("megatron.core")
     worker = tmp_path / "worker"
     worker.write_text(WORKER)
     worker.chmod(0o755)

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests import guides
+from tests.runner.megatron_worker import needs_megatron
 from tests.slurm.service import TestCluster
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial" / "first-cluster-run.md"
 
 
+@needs_megatron
 @pytest.mark.slow
 def test_the_first_run_on_a_cluster_is_as_the_tutorial_says(
     slurm: TestCluster, tmp_path: Path
 ) -> None:
-    pytest.importorskip("megatron.core")
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     tool = tmp_path / "bin" / "perfdb"
     tool.parent.mkdir()

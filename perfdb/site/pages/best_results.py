@@ -1,15 +1,17 @@
 """The best figures: bars of the newest releases, headlines, and lines over releases."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import colors, titles
-from perfdb.compare import report
+from perfdb.compare import Side, change_points, report
 from perfdb.compare.scaling import best_of_each
+from perfdb.compare.verdict import TERMS
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.site import addresses, charts
@@ -194,18 +196,35 @@ def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -
         works=len(works),
         rolling=rolling,
         left_out=rows_left_out(sum(one.has_open_errors for one in results)),
+        moved=any(_moved(work, names, metric) for work in works),
     )
     rows = [
         [
             HtmlCell(_first(work).system_title),
             HtmlCell(label((*NAMES[1:], *HISTORY_DETAILS), _first(work))),
-            *(figure_cell(work.get(name), metric.name) for name in names),
+            *_history_cells(work, names, metric),
         ]
         for work in works
     ]
     releases = (HtmlHead(name, numeric=True) for name in names)
     table = plain(title, [*parts.heads("System", "~Work"), *releases], rows)
     return joined((Markup("<h3>{}</h3>\n").format(heading), charts.with_note(drawn, below), table))
+
+
+def _history_cells(work: Work, names: Sequence[str], metric: Metric) -> Iterator[HtmlCell]:
+    """The figures of a work, those from which on it is at another level with a mark."""
+    there, moved = [name for name in names if name in work], _moved(work, names, metric)
+    marked = {there[place]: ratio for place, ratio in moved.items()}
+    for name in names:
+        cell = figure_cell(work.get(name), metric.name)
+        sign = f" ◆ {report.signed(marked[name] - 1)}" if name in marked else ""
+        yield replace(cell, content=f"{cell.content}{sign}")
+
+
+def _moved(work: Work, names: Sequence[str], metric: Metric) -> dict[int, float]:
+    """The change points of a work, by their places among the releases that have it."""
+    sides = [Side((work[name],)) for name in names if name in work]
+    return change_points.of_sides(sides, metric.name, TERMS)
 
 
 def _first(work: Work) -> SiteResult:
@@ -237,5 +256,7 @@ def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[
         points = tuple((place, figure(it, metric.name) or 0.0) for place, it in there)
         texts = tuple(figure_text(it, metric.name) for _, it in there)
         colour = _colour(_first(one).precision)
-        lines.append(ChartLine(label(named, _first(one)), points, texts, colour=colour))
+        moved = tuple(_moved(one, names, metric))
+        title = label(named, _first(one))
+        lines.append(ChartLine(title, points, texts, colour=colour, moved=moved))
     return lines

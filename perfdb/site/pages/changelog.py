@@ -255,7 +255,7 @@ def _why_gone(event: ChangelogEvent, now: ResultRevision | None) -> str:
         page = link(release_title(now.framework, now.release), release)
         return joined((f"read again as one of {now.model_title} in ", page, "."))
     when = "" if event.day == UNKNOWN else f" on {event.day}"
-    return f"withdrawn{when}{f': {event.reason}' if event.reason else '; no reason was given.'}"
+    return f"withdrawn{when}{f': {event.reason}' if event.reason else '; no reason stated.'}"
 
 
 def _pages_of(one: ResultRevision) -> Mapping[str, str]:

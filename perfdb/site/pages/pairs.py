@@ -54,8 +54,8 @@ class ReleasePair:
     @property
     def report(self) -> ReleaseReport:
         """What it says, as `perfdb report` does."""
-        ends = [release_title(self.framework, name) for name in (self.before, self.after)]
-        return ReleaseReport(*ends, self.comparison, self.findings, self.notes)
+        before, after = (release_title(self.framework, it) for it in (self.before, self.after))
+        return ReleaseReport(before, after, self.comparison, self.findings, self.notes)
 
     @property
     def is_on_gpus(self) -> bool:
@@ -116,7 +116,8 @@ def _of_framework(
             reason = report.why_nothing(*ends, comparison(read(name), read(after)))
             skipped.append((name, reason))
         older = earlier[earlier.index(before) + 1 :]
-        history = Earlier([read(name) for name in older if not is_rolling(name)][:HISTORY])
+        older = [name for name in older if not is_rolling(name)][:HISTORY]
+        history = Earlier([read(name) for name in older])
         found = ReleasePair(
             framework=framework,
             before=before,
@@ -132,7 +133,10 @@ def _of_framework(
 def _histories(pair: ReleasePair, earlier: Earlier) -> dict[str, History]:
     """Those of the largest changes, by the keys of their rows."""
     largest = (it for name in CHANGES for it in release_report.largest(pair.report, name))
-    return {release_report.key_of(it): release_report.history(it, earlier) for it in largest}
+    return {
+        release_report.key_of(it): release_report.history(it, pair.comparison, earlier)
+        for it in largest
+    }
 
 
 def told(pair: ReleasePair, audited: Iterable[Audited], folder: Path | None) -> ReleasePair:

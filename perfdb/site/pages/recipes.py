@@ -5,17 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel
 
 from perfdb import recipe, units
-from perfdb.compare.coverage import RowCoverage, coverage, summary
+from perfdb.compare.coverage import REPRODUCED, Corrections, RowCoverage, coverage, summary
 from perfdb.compare.reproduce import Provenance, RecipeCase, case_of
 from perfdb.compare.run_diff import of_spec
+from perfdb.compare.verdict import Verdict
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.jsonfile import read_json
+from perfdb.record import Result
 from perfdb.site import addresses, cells
 from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import RunData, SiteData, SiteResult
@@ -94,6 +96,17 @@ Texts = tuple[tuple[RunData, ...], ...]
 Cells = Sequence[HtmlCell | str]
 
 
+class CoveredRow(NamedTuple):
+    """A published row: its recipe, whether that builds, and how its measurement compares."""
+
+    row: Result
+    recipe: str | None
+    builds: bool | None
+    corrections: Corrections
+    verdict: Verdict | None
+    measured: SiteResult | None
+
+
 @dataclass(frozen=True)
 class ShownRecipe:
     """A recipe: its file, its texts in runs, and lines on the published rows that it covers."""
@@ -102,7 +115,7 @@ class ShownRecipe:
     path: str = ""
     text: str | None = None
     texts: Texts = ()
-    rows: Sequence[Cells] = ()
+    rows: Sequence[CoveredRow] = ()
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -122,7 +135,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     shown = []
     for name in sorted(filter(None, {*named, *files})):
         by_text = grouped(named.get(name, ()), lambda page: page.recipe_text)
-        own = tuple(_cells(it, data, measured, name) for it in rows.get(name, ()))
+        own = tuple(_line(it, data, measured, name) for it in rows.get(name, ()))
         one = ShownRecipe(name, texts=tuple(map(tuple, by_text.values())), rows=own)
         if file := files.get(name):
             one = replace(one, path=str(file.path), text=without_secrets(file.text))
@@ -161,7 +174,9 @@ def _recipe(shown: ShownRecipe) -> list[Block]:
         command = shlex.join(["perfdb", "run", shown.path])
         made.append(Section("Recipe", [Code(shown.text, "yaml"), Code(command, "bash")]))
     if shown.rows:
-        made.append(Section("Published rows", [plain("Published rows", ROW, shown.rows)]))
+        made.append(
+            Section("Published rows", [plain("Published rows", ROW, map(_cells, shown.rows))])
+        )
     for number, runs in enumerate(shown.texts):
         text, file = runs[0].recipe_text, runs[0].recipe_file
         until = moment(runs[0].run.started_at)
@@ -203,7 +218,7 @@ def coverage_pages(data: SiteData) -> Iterator[SitePage]:
         (
             name,
             _counts(rows, data),
-            tuple(_cells(it, data, measured, names.get(id(it.spec))) for it in rows),
+            tuple(_line(it, data, measured, names.get(id(it.spec))) for it in rows),
         )
         for name in order
         if (rows := by_release.get(name))
@@ -223,7 +238,7 @@ def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
 
 def _coverage(
     total: Mapping[str, str],
-    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[Cells]]],
+    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[CoveredRow]]],
     *,
     has_recipes: bool,
 ) -> list[Block]:
@@ -241,7 +256,10 @@ def _coverage(
     )
     lines = [[name, *counts.values()] for name, counts, _ in of_releases]
     titles = heads("Release", *(f"#{title.capitalize()}" for title in STAGES.values()))
-    sections = [Section(name, [plain(f"Rows of {name}", ROW, it)]) for name, _, it in of_releases]
+    sections = [
+        Section(name, [plain(f"Rows of {name}", ROW, map(_cells, rows))])
+        for name, _, rows in of_releases
+    ]
     return [intro, plain("By release", titles, lines), *sections]
 
 
@@ -250,19 +268,26 @@ def _measured(data: SiteData) -> Mapping[str, SiteResult]:
     return {it.case_key: it for it in reversed(data.results) if it.is_measured}
 
 
-def _cells(
+def _line(
     it: RowCoverage, data: SiteData, measured: Mapping[str, SiteResult], name: str | None
-) -> Cells:
-    """A line on a published row, by `ROW`; `name` is that of its recipe."""
-    row, key = it.row, it.spec.case.key if it.spec else ""
+) -> CoveredRow:
+    """What is known of a published row; `name` is that of its recipe."""
+    key = it.spec.case.key if it.spec else ""
+    builds = data.buildable.get(key)
+    return CoveredRow(it.row, name, builds, it.corrections, it.verdict, measured.get(key))
+
+
+def _cells(it: CoveredRow) -> Cells:
+    """A line on a published row, by `ROW`."""
+    row, name, verdict = it.row, it.recipe, units.text(it.verdict)
     fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
-    verdict = units.text(it.verdict)
+    is_reproduced = it.verdict in REPRODUCED
     return [
         HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
         row.system_title,
         link_cell(name, addresses.of_recipe(name)) if name else units.UNKNOWN,
-        {True: "yes", False: "no", None: units.UNKNOWN}[data.buildable.get(key)],
-        href(verdict, addresses.table_row(measured[key])) if key in measured else verdict,
-        units.UNKNOWN if it.verdict is None else ("no", "yes")[it.is_reproduced],
+        {True: "yes", False: "no", None: units.UNKNOWN}[it.builds],
+        href(verdict, addresses.table_row(it.measured)) if it.measured else verdict,
+        units.UNKNOWN if it.verdict is None else ("no", "yes")[is_reproduced],
         ", ".join(fixed) or units.UNKNOWN,
     ]

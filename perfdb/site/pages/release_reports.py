@@ -57,13 +57,15 @@ def summary(made: ReleaseReport, drawn: Markup) -> Section:
     """How many rows have each verdict and by how much they changed, and the largest as bars."""
     columns = ("#Rows", "#Mean|geometric mean of the change", "#Range|of the changes")
     tallies = [_cells(it) for it in release_report.by_verdict(made.comparison)]
-    places = [[*place, *_cells(it)[1:]] for place, it in release_report.by_place(made.comparison)]
+    places: list[list[HtmlCell | str]] = [
+        [*place, *_cells(it)[1:]] for place, it in release_report.by_place(made.comparison)
+    ]
     tables = [plain("Verdicts", heads("Verdict", *columns), tallies)]
     if places:
         tables.append(plain("Change by place", heads("System", "Precision", *columns), places))
     speed = (
-        "The mean is of the speed of B over that of A, of what was held against each other at the "
-        "same configuration, or at the best of each."
+        "The mean is the geometric mean of the change in speed, over all results that have a "
+        "verdict on it."
     )
     below = note(speed, release_report.at_other_sizes(made.comparison))
     shown = Markup('<div class="perf-tallies">{}</div>\n').format(joined(map(_narrow, tables)))
@@ -102,7 +104,7 @@ def largest(
         for it, card in zip(matches, shown, strict=True):
             card["target"] = addresses.table_row(it.b.shown) if it.b.shown.result_id in rows else ""
         some = f"The largest {len(matches)} of {count:,}." if count > len(matches) else ""
-        low = "The axes of histories do not begin at zero."
+        low = "The axes of histories do not begin at zero. A ring is a change point."
         blocks: list[Block] = [
             of_section(made, name),
             render("release_changes", changes=shown) if shown else paragraph("None."),
@@ -144,7 +146,7 @@ def _history(words: str, name: str, known: History) -> Markup:
     texts = tuple(report.printed(METRICS[name], it) for it in known.figures)
     least, most = min(known.figures) * scale, max(known.figures) * scale
     low = max(0.0, least - (most - least or least))
-    line = ChartLine("", points, texts)
+    line = ChartLine("", points, texts, moved=known.moved)
     return charts.over_releases(words, METRICS[name].title, known.releases, [line], low)
 
 
@@ -153,7 +155,7 @@ def findings(made: ReleaseReport) -> Iterator[Section]:
     name = release_report.FINDINGS
     if not made.findings and name not in made.notes.of_sections:
         return
-    rules = [
+    rules: list[list[HtmlCell | str]] = [
         [HtmlCell(code(rule), sort=rule), counts]
         for rule, counts in release_report.by_rule(made.findings)
     ]

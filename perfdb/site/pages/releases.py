@@ -202,8 +202,8 @@ def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str] | None) 
     if not frameworks:
         return [paragraph(NONE), page.no_data()]
     intro = (
-        "<p>Newest releases first, below rolling branches. Best figure: pre-training TFLOP/s/GPU, "
-        "else fine-tuning. See also the {{ link('changelog of the data', changelog) }} and the "
+        "<p>Rolling branches first, then the newest release. Best figure: pre-training, else "
+        "fine-tuning. See also the {{ link('changelog of the data', changelog) }} and the "
         "{{ link('audit', audit) }}.</p>\n"
     )
     rows: Rows = []
