@@ -77,8 +77,13 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, help="of each case at each release")
     asked = parser.parse_args()
     rng, begun = np.random.default_rng(20_261_129), time.perf_counter()
-    found = [closed(page(rng, asked.runs)) for _ in range(asked.pages)]
     print(f"{asked.pages} pages of {CASES} cases × {RELEASES} releases × {asked.runs} runs")
+    found = []
+    for number in range(1, asked.pages + 1):
+        found.append(closed(page(rng, asked.runs)))
+        if number % 10 == 0:
+            of_each = [sum(of_gate) for of_gate in zip(*found, strict=True)]
+            print(f"  {number} pages: {of_each} closed", flush=True)
     for gate, of_gate in zip(("compare", "trend"), zip(*found, strict=True), strict=True):
         count = sum(of_gate)
         at_most = stats.beta.ppf(0.95, count + 1, asked.pages - count)

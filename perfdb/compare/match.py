@@ -295,8 +295,6 @@ def _has(metric: str, sides: Sequence[Side]) -> bool:
 
 def differences(a: Result, b: Result) -> Differences:
     """The configuration fields in which two results differ, options one by one."""
-    if a.case_key and a.case_key == b.case_key:
-        return {}
     pairs = {name: (getattr(a, name), getattr(b, name)) for name in CONFIGURATION_FIELDS}
     del pairs["options"]
     options = sorted(a.options.keys() | b.options.keys())

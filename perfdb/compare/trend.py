@@ -1,7 +1,7 @@
 """Follow the figures of the same work over releases and runs, and find where they got worse."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
@@ -329,6 +329,8 @@ class _Followed:
     of_works: Sequence[Sides]
     of_cases: Sequence[Sides]
     terms: Terms
+    _of_lone_cases: dict[object, tuple[Point, ...]] = field(default_factory=dict)
+    """The points of work that is done in one way alone: they are those of its case."""
 
     @classmethod
     def of(cls, results: Iterable[Result], choices: Sequence[Choice], margin: float) -> Self:
@@ -360,7 +362,12 @@ class _Followed:
         for sides in self.of_cases if level is Level.CONFIGURATION else self.of_works:
             every = [side for some in sides.values() for side in some]
             chosen = metric_for(every, every, metric)
-            points = tuple(_points(sides, chosen, self.terms))
+            of_one = {(it.shown.case_key, it.origin, chosen) for it in every}
+            known = self._of_lone_cases if len(of_one) == 1 else {}
+            key = of_one.pop()
+            if key not in known:
+                known[key] = tuple(_points(sides, chosen, self.terms))
+            points = known[key]
             made.append(Series(level, chosen, points, terms=self.terms))
         return sorted(_controlled(made), key=_order)
 
