@@ -69,11 +69,12 @@ bench: $(INSTALLED) ## time perfdb against its limits, and beside its peers (ben
 fuzz: $(INSTALLED) ## feed each reader damaged files: SECONDS=60, TARGETS="page nemo2"
 	$(BIN)/python -m tests.fuzz.cli --seconds $(SECONDS) $(TARGETS)
 
-lint: $(INSTALLED) ## formatting, lint, types, and who may import whom
+lint: $(INSTALLED) ## formatting, lint, types, import rules, and the words that users read
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.prose
 
 format: $(INSTALLED) ## format the code and apply the safe fixes
 	$(BIN)/ruff format

@@ -56,7 +56,7 @@ class World:
         steps = np.empty((len(deviations), 2, MOST_RUNS, STEPS), dtype=np.float32)
         for release in range(releases):
             for run in range(MOST_RUNS):
-                times = _steps(rng, len(deviations))
+                times = step_times(rng, len(deviations))
                 times += (deviations * rng.standard_normal(len(deviations)))[:, None]
                 medians[:, release, run] = np.median(times, axis=1)
                 if release >= HISTORY - 1:
@@ -64,7 +64,7 @@ class World:
         return cls(medians, steps)
 
 
-def _steps(rng: np.random.Generator, count: int) -> Array:
+def step_times(rng: np.random.Generator, count: int) -> Array:
     """Logarithms of the step times of a run of each case."""
     shocks = rng.standard_t(4, (STEPS, count)) / np.sqrt(2)
     times = np.empty_like(shocks)

@@ -115,14 +115,18 @@ def commands(folder: Path, count: int) -> Mapping[str, list[str]]:
 def questions() -> Mapping[str, Callable[[], object]]:
     """The queries of the dashboard, without its cache."""
     from dashboards import data
+    from perfdb.queries.best import Narrowing
 
     store = data.store()
     choice = data.releases(store)[-1]
+    of_release = Narrowing.of(release_id=choice.release_ids)
     run = "run-00007"
     return {
         "releases": lambda: data.releases.__wrapped__(store),
-        "results of a release": lambda: data.results_of.__wrapped__(store, choice),
-        "representative": lambda: data.representative.__wrapped__(store),
+        "results": lambda: data.rows.__wrapped__(store, of_release),
+        "best of each group": lambda: data.ranked.__wrapped__(
+            store, "tokens_per_sec_per_gpu", ("model", "system"), of_release
+        ),
         "findings": lambda: data.findings_of(store),
         "runs": lambda: data.runs.__wrapped__(store, (), (run,)),
         "results of a run": lambda: data.results_of_run(store, run),

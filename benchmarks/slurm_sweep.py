@@ -1,10 +1,11 @@
 """What a sweep on Slurm costs its submitter, and whether one that is killed loses anything.
 
-`python -m benchmarks.slurm_sweep [kills] [queued] [launchers]`: as root, with Debian's Slurm, which
-it starts on this machine by itself. Without a word it does all three:
+`python -m benchmarks.slurm_sweep [kills] [smoke] [queued] [launchers]`: as root, with Debian's
+Slurm, which it starts on this machine by itself. Without a word it does all four:
 
 - kills: `perfdb run` of ten cases is killed with SIGKILL at ten random moments and given again each
   time; each case must be done exactly once, and ingested.
+- smoke: the same with the smoke recipes, which train for real, through to the site.
 - queued: 20 and 200 jobs that wait for another one: calls to Slurm per minute, processor time and
   memory of the submitter, its programs included.
 - launchers: the smallest smoke recipe by `local` and by `slurm`, in turns.
@@ -24,18 +25,19 @@ from pathlib import Path
 from statistics import median
 
 from perfdb.record import Outcome
-from perfdb.rundir import find_runs
+from perfdb.rundir import RunDir, find_runs
 from tests.slurm import service
 
 ROOT = Path(__file__).parents[1]
-SINGLE = ROOT / "recipes" / "smoke" / "single.yaml"
+SMOKE = ROOT / "recipes" / "smoke"
+SINGLE = SMOKE / "single.yaml"
 FOLLOWED_S = 60
 """How long the submitter is watched once it has submitted all."""
 KILLS, CASES, PAIRS = 10, 10, 3
 SITE = """\
 [slurm]
 system = "cpu"
-gpus_per_node = 1
+gpus_per_node = {processes}
 exclusive = false
 time_limit = "10"
 poll_s = {poll_s}
@@ -54,7 +56,9 @@ exec {program} "$@"
 
 
 @contextmanager
-def cluster(poll_s: float = 1, worker: str | None = None) -> Iterator[tuple[Path, dict[str, str]]]:
+def cluster(
+    poll_s: float = 1, worker: str | None = None, processes: int = 1
+) -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder with the file of a Slurm that runs, and the environment to use it in.
 
     Calls of Slurm's programs are counted in the file `calls` of the folder.
@@ -62,7 +66,7 @@ def cluster(poll_s: float = 1, worker: str | None = None) -> Iterator[tuple[Path
     with tempfile.TemporaryDirectory(prefix="sweep-") as made:
         folder = Path(made)
         folder.chmod(0o755)
-        site = SITE.format(poll_s=poll_s)
+        site = SITE.format(poll_s=poll_s, processes=processes)
         if worker:
             (folder / "worker").write_text(worker)
             (folder / "worker").chmod(0o755)
@@ -97,32 +101,55 @@ def perfdb(folder: Path, variables: dict[str, str], *words: str) -> "subprocess.
 
 
 def kills() -> None:
-    """Kill the submitter at random moments, until a last one ends by itself."""
+    """Kill the submitter of ten cases, whose worker is a stand-in that ends at once."""
     with cluster(poll_s=1, worker=WORKER) as (folder, variables):
         sweep(folder, CASES)
-        words = ("run", "sweep.yaml", "--launcher", "slurm", "--max-jobs", "3")
-        moments = []
-        for _ in range(KILLS):
-            child = perfdb(folder, variables, *words)
-            moments.append(random.uniform(0.5, 8))
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(moments[-1])
-            child.send_signal(signal.SIGKILL)
-            child.wait()
-        code = perfdb(folder, variables, *words).wait()
-        runs = list(find_runs(folder / "runs"))
-        seeds = sorted(
-            run.read_record().seed
-            for run in runs
-            if run.read_record().outcome is Outcome.FINISHED and len(run.read_steps()) == 25
-        )
-        code += perfdb(folder, variables, "ingest", "runs").wait()
-        said = (folder / "printed").read_text().splitlines()
-        stored = [line for line in said if line.startswith(f"{CASES} new, ")]
-        shown = ", ".join(f"{moment:.1f}" for moment in moments)
-        print(f"killed after {shown} s")
-        print(f"{CASES} cases, {len(runs)} runs, done once each: {seeds == [*range(1, CASES + 1)]}")
-        print(f"ingested: {stored or said[-3:]}, exit codes {code}")
+        killed(folder, variables, "sweep.yaml", 8)
+
+
+def smoke() -> None:
+    """Kill the submitter of the smoke recipes, which train for real, and show them on the site."""
+    with cluster(poll_s=1, processes=4) as (folder, variables):
+        killed(folder, variables, str(SMOKE), 60)
+        words = [sys.executable, "-m", "perfdb.site", "-nWq", str(ROOT / "docs"), "site"]
+        store = {"PERFDB_URL": f"sqlite:///{folder / 'perfdb.sqlite'}"}
+        code = subprocess.run(words, cwd=folder, env=variables | store, check=False).returncode
+        text = "".join(page.read_text() for page in (folder / "site").rglob("*.html"))
+        runs = [run.read_record().run_id for run in find_runs(folder / "runs")]
+        shown = sum(run_id in text for run_id in runs)
+        print(f"site: exit code {code}, {shown} of {len(runs)} runs shown")
+
+
+def killed(folder: Path, variables: dict[str, str], recipes: str, longest_s: float) -> None:
+    """Kill the submitter at random moments, until a last one ends by itself; then ingest."""
+    words = ("run", recipes, "--launcher", "slurm", "--max-jobs", "3")
+    moments = []
+    for _ in range(KILLS):
+        child = perfdb(folder, variables, *words)
+        moments.append(random.uniform(0.5, longest_s))
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(moments[-1])
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    code = perfdb(folder, variables, *words).wait()
+    runs = list(find_runs(folder / "runs"))
+    records = [run.read_record() for run in runs]
+    cases = {(record.case.key, record.kind) for record in records}
+    whole = sum(is_whole(run) for run in runs)
+    code += perfdb(folder, variables, "ingest", "runs").wait()
+    said = (folder / "printed").read_text().splitlines()
+    stored = [line for line in said if line.startswith(f"{len(runs)} new, ")]
+    print(f"killed after {', '.join(f'{moment:.1f}' for moment in moments)} s")
+    print(f"{len(cases)} cases, {len(runs)} runs, {whole} finished with all their steps")
+    print(f"ingested: {stored or said[-3:]}, exit codes {code}")
+
+
+def is_whole(run: RunDir) -> bool:
+    """Whether a run finished and has each of its steps once."""
+    record = run.read_record()
+    steps = [step.step for step in run.read_steps()]
+    wanted = record.warmup_steps + record.measured_steps
+    return record.outcome is Outcome.FINISHED and steps == [*range(1, wanted + 1)]
 
 
 def used(number: int) -> float:
@@ -200,7 +227,12 @@ def launchers() -> None:
         )
 
 
-PARTS: dict[str, Callable[[], None]] = {"kills": kills, "queued": queued, "launchers": launchers}
+PARTS: dict[str, Callable[[], None]] = {
+    "kills": kills,
+    "smoke": smoke,
+    "queued": queued,
+    "launchers": launchers,
+}
 
 
 if __name__ == "__main__":

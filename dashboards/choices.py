@@ -11,6 +11,17 @@ SAME_PAGE = "same page"
 """Under this name the session has whether the page is the one that it showed before."""
 
 
+ALL = "all"
+"""What the address says where a filter that has a first choice lets everything through."""
+
+
+def one_of(
+    label: str, options: Sequence[str], first: str, key: str, title: Callable[[str], str] = str
+) -> str:
+    """`remembered`, for a name of the address that is a filter of several choices elsewhere."""
+    return remembered(label, options, first, f"one {key}", title)
+
+
 def remembered(
     label: str, options: Sequence[str], first: str, key: str, title: Callable[[str], str] = str
 ) -> str:
@@ -21,8 +32,9 @@ def remembered(
     is not among the options. `title` gives the text of an option.
     """
     if st.session_state.get(key) not in options or _has_moved(key):
-        asked = st.query_params.get(key)
-        if asked and asked not in options:
+        asked = st.query_params.get(_parameter(key))
+        is_link = st.session_state.get(f"written {key}") != [asked]
+        if asked and asked not in options and is_link:
             _warn_of_unknown(label, asked, f"{title(first)} is shown instead")
         st.session_state[key] = asked if asked in options else first
     chosen = st.selectbox(label, options, key=key, format_func=title, persist_state="session")
@@ -31,17 +43,22 @@ def remembered(
 
 
 def remembered_some(
-    label: str, titles: Mapping[str, str], key: str, place: DeltaGenerator | None = None
+    label: str,
+    titles: Mapping[str, str],
+    key: str,
+    place: DeltaGenerator | None = None,
+    first: Sequence[str] = (),
 ) -> list[str]:
     """A box for several choices, which are kept in the address; nothing chosen means all.
 
     `titles` has the text of each option; a link may name it either way. A warning lists
-    names in a link that are not options.
+    names in a link that are not options. `first`: what is chosen where nobody has chosen.
     """
     kept = None if _has_moved(key) else st.session_state.get(key)
     if kept is None:
         by_title = {title: name for name, title in titles.items()}
         asked = [by_title.get(name, name) for name in st.query_params.get_all(key)]
+        asked = [] if asked == [ALL] else asked or list(first)
         kept = [name for name in asked if name in titles]
         for name in asked:
             if name not in titles:
@@ -51,7 +68,7 @@ def remembered_some(
     chosen = (place or st).multiselect(
         label, list(titles), key=key, format_func=lambda name: titles[name], persist_state="session"
     )
-    _put_into_address(key, chosen)
+    _put_into_address(key, chosen or ([ALL] if first else []))
     return chosen
 
 
@@ -74,12 +91,16 @@ def _has_moved(key: str) -> bool:
     The links between pages empty the address, and choices last.
     """
     written: list[str] | None = st.session_state.get(f"written {key}")
-    found = st.query_params.get_all(key)
+    found = st.query_params.get_all(_parameter(key))
     is_own = bool(found) or bool(st.session_state.get(SAME_PAGE))
     return written is not None and found != written and is_own
 
 
 def _put_into_address(key: str, chosen: list[str]) -> None:
-    if st.query_params.get_all(key) != chosen:
-        st.query_params[key] = chosen
+    if st.query_params.get_all(_parameter(key)) != chosen:
+        st.query_params[_parameter(key)] = chosen
     st.session_state[f"written {key}"] = chosen
+
+
+def _parameter(key: str) -> str:
+    return key.removeprefix("one ")

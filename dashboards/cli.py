@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from errno import EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT
 from pathlib import Path
+from typing import Any
 
 import click
 
 from perfdb import catalog
-from perfdb.cli.options import db_option
+from perfdb.cli.options import db_option, examples
 from perfdb.db.session import store_url
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 
@@ -22,6 +23,8 @@ SETTINGS = {
     "server.fileWatcherType": "none",
     "client.toolbarMode": "viewer",
     "client.showErrorLinks": "false",
+    "client.showErrorDetails": "none",  # the log has them; a visitor needs no paths
+    "server.maxUploadSize": "64",  # MiB, as MOST_MIB of dashboards/upload.py
     "logger.hideWelcomeMessage": "true",
     "theme.light.primaryColor": "#0072B2",
     "theme.dark.primaryColor": "#56B4E9",
@@ -30,19 +33,24 @@ SETTINGS = {
 (below) also keeps Streamlit from asking a service on the internet for this machine's address."""
 
 
-@click.command()
+@click.command(epilog=examples("perfdb dashboard", "perfdb dashboard --port 8600 --no-browser"))
 @db_option
 @click.option("--host", default="localhost", show_default=True, help="The address to listen on.")
 @click.option("--port", metavar="PORT", default=8501, show_default=True,
               type=click.IntRange(1, 65535), help="The port to listen on.")  # fmt: skip
-@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A name that people "
-              "reach it by, such as that of a proxy; may be repeated. *: any.")  # fmt: skip
-@click.option("--no-browser", "--headless", is_flag=True, help="Open no browser.")
-def dashboard(db: str | None, host: str, port: int, names: Sequence[str], no_browser: bool) -> None:
-    """Open the dashboard: compare releases, explore results, look into runs.
+@click.option("--allow-host", "names", metavar="NAME", multiple=True, help="A host name that "
+              "browsers may use, such as a proxy's, or * for any. May be repeated.")  # fmt: skip
+@click.option("--base-path", metavar="PATH", default="", help="The path under a reverse proxy, "
+              "such as perfdb/dashboard.")  # fmt: skip
+@click.option("--no-browser", "--headless", is_flag=True, help="Do not open a browser.")
+def dashboard(
+    db: str | None, names: Sequence[str], base_path: str, *, no_browser: bool, **where: Any
+) -> None:
+    """Open the dashboard in a browser: releases, models, systems, runs, and your own files.
 
-    It only reads the store, and shows what is ingested while it runs at the next click.
+    The dashboard only reads the store. New results appear at the next click.
     """
+    host, port = where["host"], where["port"]
     try:
         from streamlit.web import cli as streamlit
     except ModuleNotFoundError as error:
@@ -57,8 +65,10 @@ def dashboard(db: str | None, host: str, port: int, names: Sequence[str], no_bro
         "server.address": host,
         "server.port": str(port),
         "server.headless": str(no_browser).lower(),
+        "server.baseUrlPath": base_path.strip("/"),
     }
-    click.echo(f"perfdb dashboard: http://{host}:{port} (Ctrl-C ends it)", err=True)
+    address = "/".join(filter(None, (f"http://{host}:{port}", base_path.strip("/"))))
+    click.echo(f"perfdb dashboard: {address} (Ctrl-C ends it)", err=True)
     options = [f"--{name}={value}" for name, value in settings.items()]
     options += [f"--server.allowedHosts={name}" for name in sorted({*names, *_names(host)})]
     streamlit.main(["run", str(APP), *options], standalone_mode=False)

@@ -1,6 +1,6 @@
 """The pages' queries of the store: read-only, cached, and asked again when the store changes."""
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,24 +8,36 @@ import pandas as pd
 import streamlit as st
 from sqlalchemy import URL, Select, make_url
 
-from dashboards.findings import Findings, by_result
+from dashboards.findings import Findings, by_result, is_wrong
 from perfdb import aggregation, selection
-from perfdb.audit.review import accepted, explained
+from perfdb.audit.review import Entry, accepted, explained
+from perfdb.catalog import has_gpus
 from perfdb.compare import Comparison, run_diff
 from perfdb.compare import releases as named_releases
+from perfdb.compare.across import SystemPairs, of_systems
 from perfdb.compare.releases import Choice
 from perfdb.compare.run_diff import RunFacts
-from perfdb.db import tables
+from perfdb.db import sources, tables
 from perfdb.db.session import HEAD, current, is_missing, option, reading, reading_current, store_url
 from perfdb.errors import InputError, StoreError
-from perfdb.queries import catalog, results
+from perfdb.queries import best, catalog, results
 from perfdb.queries import runs as run_queries
-from perfdb.queries.scope import EVERY
-from perfdb.record import Finding, Release
+from perfdb.queries.best import EVERYTHING, Narrowing
+from perfdb.queries.scope import EVERY, Scope
+from perfdb.record import Finding, Release, Result
 from perfdb.verify.figures import with_steps
 
-MOST_RUNS = 1_000
+MOST_RUNS = 500
 """The most runs that are listed; a browser takes long to show more, and nobody reads them."""
+
+MOST_ROWS = 200
+"""The most results that a table has: filters lead to the others."""
+
+MOST_GROUPS = 400
+"""The most groups that are ranked for a chart."""
+
+TAIL_LINES, TAIL_BYTES = 200, 1 << 16
+"""How much of the end of a log is shown."""
 
 KEPT = 32
 """How many answers are cached for each query: a few states of the store, for a few people."""
@@ -75,12 +87,87 @@ def compared(
         return named_releases.compared(connection, pair, EVERY, how)
 
 
+@st.cache_resource(max_entries=KEPT, show_spinner="Reading the results …")
+def across(
+    store: Store, pair: tuple[Choice, Choice], systems: tuple[str, str], metric: str | None
+) -> SystemPairs:
+    """A system at a release against another one. Raises InputError for what the store lacks."""
+    with reading(make_url(store.address)) as connection:
+        wrong_ones = named_releases.open_errors(connection, accepted(None))
+        return of_systems(connection, pair, Scope(system=systems), wrong_ones, metric)
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner="Reading the results …")
+def results_of(store: Store, choice: Choice, models: tuple[str, ...]) -> tuple[Result, ...]:
+    """Every current result of some models at a release."""
+    with reading(make_url(store.address)) as connection:
+        return named_releases.results_of(connection, choice, Scope(model=models))
+
+
+class Ranked(NamedTuple):
+    """The best results of groups, the best first, and how many groups there are."""
+
+    results: tuple[Result, ...]
+    num_groups: int
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner="Reading the results …")
+def ranked(
+    store: Store,
+    metric: str,
+    by: Sequence[str],
+    where: Narrowing,
+    wrong: frozenset[int] = frozenset(),
+) -> Ranked:
+    """The best result of each group, at most MOST_GROUPS; none of those that are wrong."""
+    question = best.ranked(metric, by, where, wrong, MOST_GROUPS)
+    with reading(make_url(store.address)) as connection:
+        found = connection.execute(question).mappings().all()
+    results_of = named_releases.of_rows(dict(row) for row in found)
+    return Ranked(results_of, int(found[0]["num_groups"]) if found else 0)
+
+
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the results …")
-def representative(store: Store) -> pd.DataFrame:
-    """One result for each case, release and origin; `build` is as on the pages of the site."""
-    found = _query(store, results.representative())
-    place = found["release_id"].map(named_releases.builds(releases(store)))
-    return found.assign(build=place.fillna(0).astype(int))
+def rows(store: Store, where: Narrowing) -> pd.DataFrame:
+    """The results that tables print, narrowed down: at most MOST_ROWS."""
+    return _query(store, best.page(where, MOST_ROWS))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def totals(store: Store, where: Narrowing) -> tuple[int, int]:
+    """How many results tables print, and how many they stand for."""
+    with reading(make_url(store.address)) as connection:
+        printed, of = connection.execute(best.totals(where)).one()
+    return int(printed), int(of)
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def values(store: Store, axis: str, where: Narrowing = EVERYTHING) -> dict[object, int]:
+    """The values of an axis that current results have, with how many cases have each."""
+    with reading(make_url(store.address)) as connection:
+        answer = connection.execute(best.values_of(axis, where))
+        return {row[0]: int(str(row[1])) for row in answer}
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def scaled_releases(store: Store, where: Narrowing) -> frozenset[int]:
+    """The releases, by their number, with results on two or more numbers of GPUs."""
+    with reading(make_url(store.address)) as connection:
+        return frozenset(connection.scalars(best.scaled_releases(where)))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def widest(store: Store) -> tuple[str, str, str | None]:
+    """The model, system and precision with results on the most numbers of GPUs."""
+    with reading(make_url(store.address)) as connection:
+        model, system, precision = connection.execute(best.widest()).one()
+    return str(model), str(system), None if precision is None else str(precision)
+
+
+def systems_to_draw(store: Store) -> list[str]:
+    """The systems of a chart that nobody has narrowed: CPUs only where there are no GPUs."""
+    known = list(map(str, values(store, "system")))
+    return [name for name in known if has_gpus(name)] or known
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the runs …")
@@ -98,20 +185,29 @@ def outcomes(store: Store) -> dict[str, int]:
 
 def findings_of(store: Store) -> Findings:
     """What the last audit found, by result; those that the reviewed file accepts are marked so."""
-    return by_result(explained(_found(store), accepted(None)))
+    known = accepted(None)
+    return _explained(store, repr(known), known)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner=False)
-def _found(store: Store) -> Sequence[Finding]:
+def _explained(store: Store, words: str, _known: Sequence[Entry]) -> Findings:
+    """`words` tells the accepted findings from those of another time."""
     with reading(make_url(store.address)) as connection:
         rows = connection.execute(results.current_findings()).mappings()
-        return tuple(Finding.model_validate(dict(row)) for row in rows)
+        found = [Finding.model_validate(dict(row)) for row in rows]
+    return by_result(explained(found, _known))
 
 
-def work(store: Store) -> Mapping[int, Set[str]]:
-    """The keys of the workloads that each release has results of, by release_id."""
-    keys = representative(store).groupby("release_id")["workload_key"]
-    return {int(str(release_id)): frozenset(group) for release_id, group in keys}
+def wrong(store: Store) -> frozenset[int]:
+    """The results, by their number, with errors that nobody has accepted."""
+    return frozenset(number for number, those in findings_of(store).items() if is_wrong(those))
+
+
+@st.cache_data(max_entries=KEPT, show_spinner=False)
+def num_shared(store: Store, a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """How many workloads two releases both have results of."""
+    with reading(make_url(store.address)) as connection:
+        return connection.execute(best.num_shared(a, b)).scalar_one()
 
 
 def results_of_run(store: Store, run_id: str) -> pd.DataFrame:
@@ -132,6 +228,13 @@ def steps(store: Store, run_id: str) -> pd.DataFrame:
                 measured.update(taken.steps.step.tolist())
     found = _query(store, run_queries.steps_of(run_id))
     return found.assign(is_measured=found["step"].isin(measured))
+
+
+def tail(store: Store, sha256: str) -> str:
+    """The last lines of a file that a run was read from, as text."""
+    with reading(make_url(store.address)) as connection:
+        content = sources.content(connection, sha256)
+    return "\n".join(content[-TAIL_BYTES:].decode(errors="replace").splitlines()[-TAIL_LINES:])
 
 
 @st.cache_data(max_entries=KEPT, show_spinner="Reading the files …")

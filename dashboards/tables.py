@@ -1,8 +1,9 @@
 """Tables: words over columns, figures with the digits of their page, computed ones marked."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
@@ -10,11 +11,15 @@ from pandas.io.formats.style import Styler
 from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberColumn
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from dashboards import data
+from dashboards import axes, data
 from perfdb import stated
+from perfdb.catalog import titles
 from perfdb.compare import report
 from perfdb.compare.report import Printed
+from perfdb.export.formats import Cell, Table, csv
+from perfdb.export.formats import Column as ExportColumn
 from perfdb.metrics import METRICS, Metric
+from perfdb.record import Result
 from perfdb.stated import FOLLOWING, FigureInputs
 from perfdb.units import UNKNOWN
 
@@ -48,12 +53,6 @@ NAMES = ("run_name", "name")
 
 MOMENTS = ("started_at", "ended_at")
 
-STYLED = 2_000
-"""The most rows that are formatted one by one: five thousand take a second."""
-
-PLAIN = "%.7g"
-"""The format of figures in a longer table."""
-
 Computed = Mapping[str, "pd.Series[bool]"]
 """Which figures of a metric follow from others that are stated, and are not stated themselves."""
 
@@ -75,13 +74,12 @@ def grid(
     """A table to sort and search; `described` is its text for those who do not see it.
 
     `cell_texts`: what pages print of each row, where its figures are to have those digits.
-    `computed`: those that no row states. More than STYLED rows are as of `plainly`.
+    `computed`: those that no row states. The rows are formatted one by one: give hundreds.
     """
     follow = {name: those for name, those in (computed or {}).items() if name in rows}
-    is_long = len(rows) > STYLED
-    shown = plainly(rows, follow) if is_long else figures(rows, cell_texts, follow)
+    shown = figures(rows, cell_texts, follow)
     names = {name: max(map(len, map(str, rows[name])), default=0) for name in NAMES if name in rows}
-    config = columns(map(str, shown.columns), names, PLAIN if is_long else None)
+    config = columns(map(str, shown.columns), names)
     st.dataframe(shown, hide_index=True, column_config=config, placeholder=UNKNOWN, alt=described)
 
 
@@ -115,36 +113,24 @@ def _marked(metric: Metric, value: float) -> str:
     return f"{printed(metric, value)}{COMPUTED}"
 
 
-def plainly(rows: pd.DataFrame, computed: Computed) -> pd.DataFrame:
-    """The rows as they are, with the computed figures of a metric in a column after its own."""
-    found: dict[Hashable, pd.Series] = {}
-    for name, column in rows.items():
-        those = computed.get(str(name))
-        found[name] = column if those is None else column.mask(those)
-        if those is not None and those.any():
-            found[f"{name}{COMPUTED}"] = column.where(those)
-    return pd.DataFrame(found)
-
-
 def columns(
-    names: Iterable[str], characters: Mapping[str, int] | None = None, form: str | None = None
+    names: Iterable[str], characters: Mapping[str, int] | None = None
 ) -> dict[str, ColumnConfig]:
     """How a table shows its columns: the words over them, and how wide they are.
 
-    `characters` are the most in a column that is shown whole. `form` is the format of figures in a
-    table without texts: a browser would put it in the place of these.
+    `characters` are the most in a column that is shown whole.
     """
-    return {name: _column(name, (characters or {}).get(name), form) for name in names}
+    return {name: _column(name, (characters or {}).get(name)) for name in names}
 
 
-def _column(name: str, characters: int | None, form: str | None) -> ColumnConfig:
-    metric = METRICS.get(name.removesuffix(COMPUTED))
+def _column(name: str, characters: int | None) -> ColumnConfig:
+    metric = METRICS.get(name)
     if name == "run_link":
-        return LinkColumn("Run", display_text="run=(.+)$", help="Look into the run")
+        return LinkColumn("Run", display_text="run=(.+)$", help="Open the run")
     title = LABELS.get(name, name.replace("_", " ").capitalize())
     if metric:
         # A cell that is too narrow drops the first digits of a number without a sign.
-        title = metric.title + (COMPUTED if name.endswith(COMPUTED) else "")
+        title = metric.title
         characters = FIGURE_CHARACTERS + (len(COMPUTED) if metric.name in FOLLOWING else 0)
     if name in SIZES:
         characters = FIGURE_CHARACTERS
@@ -152,7 +138,7 @@ def _column(name: str, characters: int | None, form: str | None) -> ColumnConfig
     if characters is not None:
         width = CHARACTER_PX * max(characters, len(title)) + MARGINS_PX
     if metric:
-        return NumberColumn(title, format=form, help=metric.meaning, width=width)
+        return NumberColumn(title, help=metric.meaning, width=width)
     if name in MOMENTS:
         return DatetimeColumn(title, format="YYYY-MM-DD HH:mm", width=width)
     return Column(title, width=width)
@@ -184,3 +170,101 @@ def filled(results: pd.DataFrame) -> pd.DataFrame:
 def computed(results: pd.DataFrame) -> Computed:
     """For each metric, which results have a computed figure."""
     return {metric: results[column(metric)].notna() for metric in FOLLOWING}
+
+
+def download(rows: pd.DataFrame | Callable[[], pd.DataFrame], file_name: str) -> None:
+    """A button for the rows as CSV, made at the click; no text is a formula for a spreadsheet."""
+    st.download_button(
+        "Download as CSV",
+        lambda: as_csv(rows() if callable(rows) else rows),
+        file_name,
+        "text/csv",
+        key=file_name,
+    )
+
+
+def as_csv(rows: pd.DataFrame) -> bytes:
+    """The rows as `perfdb export` writes CSV."""
+    columns = tuple(ExportColumn(str(name), str) for name in rows.columns)
+    cells = data.records(rows)
+    return csv.render(Table(columns, tuple(tuple(map(_cell, row.values())) for row in cells)))
+
+
+def _cell(value: object) -> Cell:
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+PER_RESULT = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "mfu", "step_time_s")
+"""The figures of a list of results."""
+
+RESULTS = (
+    "model_title", "system_title", "release_name", "precision", "num_gpus", "layout",
+    "global_batch_size", "sequence_length", "task", "origin", "source", "run_link",
+)  # fmt: skip
+"""The columns of a list of results, beside their figures."""
+
+
+def listing(
+    results: Sequence[Result],
+    metrics: Sequence[str],
+    described: str,
+    file_name: str,
+    left_out: str = "",
+) -> None:
+    """A table of results with some of their figures, and the button that downloads it.
+
+    `left_out`: the column that has the title of the page in each row.
+    """
+    rows = frame(results, metrics).drop(columns=left_out, errors="ignore")
+    texts = [it.printed for it in results]
+    marks = {
+        name: pd.Series([stated.is_computed(it, name) for it in results])
+        for name in metrics
+        if name in FOLLOWING
+    }
+    known = [name for name in rows if rows[name].notna().any()]
+    grid(rows[known], described, texts, marks)
+    download(rows.drop(columns="run_link", errors="ignore"), file_name)
+
+
+def frame(results: Sequence[Result], metrics: Sequence[str]) -> pd.DataFrame:
+    """Results as rows of words and figures."""
+    rows = []
+    for it in results:
+        words = {
+            "model_title": axes.model(it), "system_title": it.system_title,
+            "precision": titles.precision(it.precision) or None,
+            "release_name": axes.release_name(it), "layout": layout(vars(it)),
+            "task": titles.task(it.task), "origin": str(it.origin),
+            "source": f"{it.source}:{it.source_line}" if it.source_line else it.source,
+            "run_link": f"runs?run={quote(it.run_id)}" if it.run_id else None,
+        }  # fmt: skip
+        figures_of = {name: stated.figure(it, name) for name in metrics}
+        row = {name: words.get(name, getattr(it, name, None)) for name in RESULTS}
+        rows.append({name: row[name] for name in RESULTS[:3]} | figures_of | row)
+    return pd.DataFrame(rows).convert_dtypes()
+
+
+LAYOUT = (
+    "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel",
+    "expert_tensor_parallel", "virtual_pipeline", "fsdp_size", "fsdp_enabled", "data_parallel",
+)  # fmt: skip
+
+WAYS = {**report.SHORT, "fsdp_size": "FSDP"}
+"""How a layout names each way to divide the work."""
+
+
+def layout(row: Mapping[str, object] | Mapping[Hashable, object]) -> str | None:
+    """'TP4·PP2', 'FSDP64': how the work is divided; None if unknown.
+
+    'TP1' if it is not divided as far as is known; 'DP64' if only the data are divided.
+    """
+    known = {name: row[name] for name in LAYOUT if row.get(name) is not None}
+    data_parallel = known.pop("data_parallel", 1)
+    if known.pop("fsdp_enabled", False) and "fsdp_size" not in known:
+        known["fsdp_size"] = ""
+    ways = [f"{WAYS[name]}{size}" for name, size in known.items()]
+    divided = [f"{WAYS[name]}{size}" for name, size in known.items() if size != 1]
+    if not divided and data_parallel != 1:
+        return f"DP{data_parallel}"
+    return "·".join(divided or ways[:1]) or None

@@ -1,6 +1,7 @@
 """Sphinx's settings: the site is made from the store that PERFDB_URL names.
 
-PERFDB_SITE_URL is the address that the site will have; without it, it has none.
+PERFDB_SITE_URL is the address that the site will have; without it, it has none. PERFDB_PROFILE is
+for whom it is: internal, or public.
 """
 
 import importlib
@@ -40,7 +41,10 @@ perfdb_url = str(STORE) if STORE.is_file() and not os.environ.get("PERFDB_URL") 
 REVIEWED = HERE.parent / "data" / "acknowledged.yaml"
 perfdb_acknowledged = str(REVIEWED) if REVIEWED.is_file() else None
 RECIPES = HERE.parent / "recipes"
+perfdb_profile = os.environ.get("PERFDB_PROFILE") or "internal"
 perfdb_recipes = str(RECIPES) if RECIPES.is_dir() else None
+NOTES = HERE.parent / "data" / "release-notes"
+perfdb_notes = str(NOTES) if NOTES.is_dir() else None
 
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates"]

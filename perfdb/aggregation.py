@@ -162,8 +162,8 @@ def steps_per_line(steps: Ints) -> Ints:
 
 def _with_regular_gaps(counts: Ints, gaps: Ints, usual: int) -> Ints:
     """The counts, with the gaps above the usual one that come REGULAR times in a row."""
-    bounds = np.flatnonzero(np.diff(gaps, prepend=-1, append=-1))
-    lengths = np.diff(bounds)
+    ends = np.flatnonzero(np.diff(gaps)) + 1
+    lengths = np.diff(ends, prepend=0, append=len(gaps))
     is_regular = np.repeat(lengths >= REGULAR, lengths) & (gaps > usual)
     return np.where(is_regular, gaps, counts)
 

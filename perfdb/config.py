@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "perfdb.toml"
 VARIABLE: Final = "PERFDB_CONFIG"
-TABLES: Final = ("systems", "models", "slurm")
+TABLES: Final = ("systems", "models", "slurm", "publish", "prices")
 """The tables of the file."""
 
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")

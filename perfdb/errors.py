@@ -1,7 +1,7 @@
 """Everything perfdb raises on purpose, and the exit code each one means.
 
 PerfdbError                 1  something failed that the user can understand
-├── InputError              2  what was given is wrong; holds every problem found, not the first
+├── InputError              2  the input is wrong; holds every problem found, not the first
 │   ├── RecipeError            a recipe file
 │   ├── CatalogError           a system or model file, or a name that is in neither
 │   ├── ConfigError            perfdb.toml
@@ -18,6 +18,7 @@ Anything else that reaches the door (perfdb.cli.main) is a defect of ours: exit 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class PerfdbError(Exception):
 
 
 class InputError(PerfdbError):
-    """What was given is wrong."""
+    """The input is wrong."""
 
     exit_code = 2
 
@@ -93,7 +94,7 @@ class StoreError(PerfdbError):
 
 
 class DamagedBytesError(StoreError):
-    """The bytes of a file are not as the database was given them."""
+    """The bytes of a file are not as they were stored."""
 
 
 class RunError(PerfdbError):
@@ -109,6 +110,24 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     choices = sorted(known)
     close = closest(word, choices)
     return f"did you mean {close}?" if close else f"known: {', '.join(choices)}"
+
+
+NEAREST: Final = 5
+"""How many of many names are offered for one that is not known."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """'did you mean A, B or C?': the names nearest to one that is not known, the nearest first.
+
+    Where none is close they are listed: all of a few, `NEAREST` of many.
+    """
+    choices = sorted(known)
+    if close := get_close_matches(word, choices, n=NEAREST, cutoff=0.6):
+        *some, last = close
+        return f"did you mean {' or '.join(filter(None, (', '.join(some), last)))}?"
+    near = get_close_matches(word, choices, n=NEAREST, cutoff=0.0)
+    few = len(choices) <= NEAREST
+    return f"known: {', '.join(choices)}" if few else f"nearest: {', '.join(near)}"
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:

@@ -1,7 +1,7 @@
 """The fields of a result: the one list of their names, units, titles and other spellings.
 
 The case (what was run), the figures (what was achieved) and the method are typed in
-`perfdb.record`, whose names a test holds equal to these. Tables, queries, exports, pages and the
+`perfdb.record`; a test holds its names equal to these. Tables, queries, exports, pages and the
 readers of other programs' settings take their names from here. To add a field: add it here and in
 `perfdb.record`.
 """

@@ -20,7 +20,7 @@ TIMEOUT_S = 30
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|COOKIE|JWT|PRIVATE", re.IGNORECASE)
 
 _SECRET_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY)$", re.IGNORECASE)
-"""The ends of names whose values are secrets; TOKENIZER_MODEL is none."""
+"""The ends of the names of secrets; TOKENIZER_MODEL is none."""
 LEAST_SECRET = 8
 
 _SECRET_VALUE = re.compile(

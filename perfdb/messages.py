@@ -11,13 +11,13 @@ Params = Mapping[str, Scalar | None]
 
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "the run failed",
-    Outcome.OUT_OF_MEMORY: "the run was out of memory",
-    Outcome.NAN_LOSS: "the loss was not a number",
-    Outcome.NAN_GRAD_NORM: "the gradient norm was not a number",
+    Outcome.OUT_OF_MEMORY: "the run ran out of memory",
+    Outcome.NAN_LOSS: "the loss became NaN",
+    Outcome.NAN_GRAD_NORM: "the gradient norm became NaN",
     Outcome.TIMED_OUT: "the run reached its time limit",
     Outcome.INTERRUPTED: "the run was interrupted",
     Outcome.INCOMPLETE: "the run is incomplete",
-    Outcome.NO_DATA: "the source holds no figures",
+    Outcome.NO_DATA: "the source has no figures",
 }
 """How a run ended, where nothing more exact is known."""
 
@@ -25,32 +25,31 @@ _TEMPLATES: Final[Mapping[NoteCode, str]] = {
     NoteCode.FOOTNOTE: "{text}",
     NoteCode.REPORTED: "{text}",
     NoteCode.VARIABLE_LENGTH_STEPS: (
-        "tokens/s/GPU are the tokens of the steps over their time, as they are not GBS × sequence "
-        "length; TFLOP/s and MFU are unknown"
+        "steps vary in length: tokens/s/GPU counts the tokens of each step; TFLOP/s and MFU are "
+        "unknown"
     ),
     NoteCode.MODEL_SHAPE: (
-        "the model was trained in another shape than the catalogue's: {differences}; TFLOP/s and "
-        "MFU are unknown"
+        "the model's shape differs from the catalog: {differences}; TFLOP/s and MFU are unknown"
     ),
-    NoteCode.CUT_OFF: "the run was cut off: its runner is gone and did not say how it ended",
+    NoteCode.CUT_OFF: "the run was cut off: its runner stopped and recorded no outcome",
     NoteCode.LOSS_NOT_FINITE: "the loss is {value} at step {step}",
     NoteCode.GRAD_NORM_NOT_FINITE: "the gradient norm is {value} at step {step}",
     NoteCode.MISSING_STEP: "step {step} is missing",
-    NoteCode.REPEATED_STEP: "step {step} is there twice or out of order",
+    NoteCode.REPEATED_STEP: "step {step} is repeated or out of order",
     NoteCode.TOO_FEW_STEPS: "{num_steps} of {planned} steps",
     NoteCode.TOO_FEW_STEPS_FOR_WINDOW: (
-        "only {num_steps} of {least} steps; {window} would take the warm-up in"
+        "only {num_steps} of {least} steps; {window} would include the warm-up"
     ),
-    NoteCode.OTHER_DEVICE: "the worker computed on {device}, which is not {system}",
+    NoteCode.OTHER_DEVICE: "the worker used {device}, which is not {system}",
     NoteCode.OTHER_VERSION: "the worker ran {framework} {ran}, not {version}",
     NoteCode.OTHER_WORLD_SIZE: "the worker had {world_size} ranks, not {num_gpus}",
-    NoteCode.OTHER_ARGUMENT: "the worker was given {name} {value}, not {expected}",
+    NoteCode.OTHER_ARGUMENT: "the worker got {name} {value}, not {expected}",
     NoteCode.OTHER_TOKENS: (
-        "step {step} is of {tokens} tokens, not {global_batch_size} × {sequence_length}"
+        "step {step} has {tokens} tokens, not {global_batch_size} × {sequence_length}"
     ),
-    NoteCode.NO_BENCHMARK: "it is a {kind} run, whose timings are no benchmark's",
+    NoteCode.NO_BENCHMARK: "a {kind} run is not a benchmark",
     NoteCode.UNLIKE_NODES: "the nodes of the run differ: {differences}",
-    NoteCode.UNPLANNED_STEP: "there is a step {step}, and {planned} were planned",
+    NoteCode.UNPLANNED_STEP: "step {step} exceeds the {planned} planned steps",
 }
 
 
@@ -72,13 +71,13 @@ def _skipped(params: Params) -> str:
         if first == last
         else f"the means of {counts}, the first of steps {first} to {last}"
     )
-    return f"steps that the optimizer skipped are not counted: {amount}"
+    return f"excludes steps that the optimizer skipped: {amount}"
 
 
 def _no_step(params: Params) -> str:
     span, window = params["span"], params["window"]
     if isinstance(span, int) and span > 1:
-        return f"no line of the log, each the mean of {span} steps, is wholly in {window}"
+        return f"each log line averages {span} steps, and none is entirely in {window}"
     return f"no step in {window}"
 
 

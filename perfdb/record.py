@@ -170,7 +170,7 @@ class Case(PartialCase):
 
     @property
     def proxy_of(self) -> str | None:
-        """How the key of the case begins that it stands for, cut to fit; None: it is whole."""
+        """How the key of the original case begins, if this one is cut to fit; None: it is whole."""
         key = self.options.get(PROXY_OF)
         return None if key is None else str(key)
 
@@ -199,7 +199,7 @@ TIME_TO_TRAIN: Final = "time_to_train_s"
 """Among a result's `extras`: MLPerf's own metric, the seconds from a run's start to its stop."""
 
 UNATTRIBUTED: Final = "(unattributed)"
-"""What stands for a version that nobody stated."""
+"""The name of an unknown version."""
 
 
 class Release(Frozen):
@@ -215,7 +215,7 @@ class Release(Frozen):
 
     @property
     def name(self) -> str:
-        """'nemo 25.04'; a release whose version nobody stated is unattributed."""
+        """'nemo 25.04'; a release without a known version is unattributed."""
         return f"{self.framework} {self.version or UNATTRIBUTED}"
 
     @property

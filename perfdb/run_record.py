@@ -64,7 +64,7 @@ class WorkerSummary(BaseModel):
 
 
 class WorkerConfiguration(BaseModel):
-    """What the worker was told to do: fields of its case, its steps, and its model by its shape."""
+    """The worker's configuration: fields of its case, its steps, and its model by its shape."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -77,7 +77,7 @@ class WorkerConfiguration(BaseModel):
 
 
 class NodeGroup(Frozen):
-    """Nodes of a run that are alike in all that is known of them.
+    """Nodes of a run that are equal in all that is known of them.
 
     `gpu_clock_mhz` is the highest clock of the SMs, `nics` the name, rate and state of each network
     adapter. `cuda` and `nccl` are what the environment of a node's processes states, as that of

@@ -105,7 +105,7 @@ class RunDir:
 
     @property
     def job(self) -> Path:
-        """The Slurm job that the run was given to; written before Slurm is asked."""
+        """The Slurm job of the run; written before Slurm is asked."""
         return self.path / "slurm.json"
 
     @property

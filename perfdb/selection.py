@@ -72,7 +72,7 @@ def _skipped_note(lasts: Ints, counts: Ints, is_skipped: np.ndarray) -> Note | N
 
 
 def first_of_other_tokens(steps: Steps, case: Case) -> int | None:
-    """The index of the first step whose tokens are not GBS × sequence length."""
+    """The index of the first step with tokens other than GBS × sequence length."""
     tokens = steps.column("tokens")
     expected = case.global_batch_size * case.sequence_length
     odd = np.flatnonzero(tokens.known & (np.abs(tokens.values / expected - 1) > SAME_TOKENS))

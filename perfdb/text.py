@@ -92,7 +92,7 @@ def plain_text(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Text whose control characters are shown: those of a terminal may move its cursor."""
+    """Text with visible control characters: those of a terminal may move its cursor."""
     return text if text.isprintable() else text.translate(_CONTROL)
 
 

@@ -38,7 +38,7 @@ def judged(
 def unlike_nodes(nodes: Sequence[NodeGroup]) -> tuple[Note, ...]:
     """In what the nodes of a run differ from one another, with the number of nodes of each value.
 
-    None are returned where all are alike.
+    None are returned where all are equal.
     """
     differing = []
     for name in nodes[0].facts if nodes else ():

@@ -50,6 +50,7 @@ def is_rolling(version: str | None) -> bool:
     return version is not None and not re.search(r"[0-9]", version)
 
 
+@lru_cache(maxsize=10_000)
 def is_numbered(version: str | None) -> bool:
     """Whether a version has a place in the order of releases."""
     return version is not None and not is_rolling(version)
@@ -61,14 +62,14 @@ def version_order(version: str | None, build: int = 0) -> Precedence:
 
     By number is in the order of PEP 440, 1.0.dev1 < 1.0a1 < 1.0rc1 < 1.0 < 1.0+cu128 < 1.0.post1;
     what PEP 440 does not have comes after it, in the order of its numbers and letters.
-    Builds that only the hash of a commit tells apart come by `build`, the place of each among them.
+    Builds that differ only by the hash of a commit come by `build`, the place of each among them.
     """
     return *stage_order(version), build, natural(version or "")
 
 
 @lru_cache(maxsize=10_000)
 def stage_order(version: str | None) -> Precedence:
-    """The same but for what only the hash of a commit tells apart: 1.0rc1+1a2b3c4 and +c4d5e6f."""
+    """The same for builds that differ only by the hash of a commit: 1.0rc1+1a2b3c4 and +c4d5e6f."""
     rank = 0 if version is None else 2 if is_rolling(version) else 1
     public, plus, local = (version or "").lower().partition("+")
     words = f"{_COMMIT.sub('', public)}{plus}{_BUILD.sub('', local)}"

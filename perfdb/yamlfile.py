@@ -23,10 +23,10 @@ Place = tuple[str | int, ...]
 Value = TypeVar("Value", bound=BaseModel)
 
 MOST_VALUES: Final = 1 << 18
-"""What a document may hold. Aliases let a few lines stand for billions of values."""
+"""What a document may hold. With aliases, a few lines can mean billions of values."""
 
 CHARACTERS_OF_A_VALUE: Final = 100
-"""How much of a text counts as one value: an alias of a long text stands for all of it."""
+"""How much of a text counts as one value: an alias of a long text means all of it."""
 
 MOST_MARKS: Final = 1 << 15
 """The ends of lines, commas, brackets and dashes of lists that a document may have.
@@ -195,7 +195,7 @@ def _repeated(where: str, place: Place, line: int) -> Diagnostic:
 
 
 def _mark(node: Node, place: Place, lines: dict[Place, int]) -> list[tuple[Place, int]]:
-    """Note the line of every value below a node; return the repeated keys, whose last is kept."""
+    """Note the line of every value below a node; return the repeated keys; the last is kept."""
     lines[place] = node.start_mark.line + 1
     twice: list[tuple[Place, int]] = []
     if isinstance(node, SequenceNode):

@@ -15,7 +15,7 @@ _TYPE_NAME: object = Tensor.type
 _MODULE_TO: object = torch._C._nn._parse_to
 
 StandIn = tuple[object, str, Callable[..., object]]
-"""A module or class, the name of its function, and what stands in for that."""
+"""A module or class, the name of its function, and the replacement."""
 
 
 def replace(stand_ins: Iterable[StandIn], hits: Counter[str]) -> None:

@@ -40,7 +40,7 @@ class Memory:
 def stages(config: WorkerConfig) -> list[Stage]:
     """What a rank of each pipeline stage holds, by the shapes of Megatron-Core's matrices.
 
-    All layers are alike, and divide over the stages. `runner.deep_check` builds the model instead.
+    All layers are equal, and divide over the stages. `runner.deep_check` builds the model instead.
     """
     model, tensor, last = config.model, config.tensor_parallel, config.pipeline_parallel - 1
     hidden, head = model.hidden_size, model.head_dim
@@ -109,7 +109,7 @@ def _activations(case: Case, config: WorkerConfig, stage: Stage, rank: int) -> i
 
 
 def _in_flight(case: Case, config: WorkerConfig, rank: int) -> int:
-    """Chunks whose activations a rank holds at once: those of the warm-up, and the one at work.
+    """Chunks with activations that a rank holds at once: those of the warm-up, and the one at work.
 
     Source: megatron.core.pipeline_parallel.schedules, get_pp_rank_microbatches.
     """

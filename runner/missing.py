@@ -36,7 +36,7 @@ class Missing:
 
 
 def missing(pair: str, db: str | None) -> Missing:
-    """What the store lacks for a comparison, given as `A..B`. Raises InputError."""
+    """What the store lacks for a comparison `A..B`. Raises InputError."""
     a, dots, b = (word.strip() for word in pair.partition(".."))
     if not (a and dots and b):
         raise InputError(Diagnostic(OPTION, f"{pair!r} is not RELEASE_A..RELEASE_B"))

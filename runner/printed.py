@@ -24,7 +24,7 @@ class StepSource:
     _steps: tuple[StepRecord, ...] = ()
 
     def read(self) -> tuple[StepRecord, ...]:
-        """The steps so far. What the logs have of them is written, with the sizes told."""
+        """The steps so far. What the logs have of them is written, with the stated sizes."""
         if self.log_format is None:
             return self.run.read_steps()
         logs = self.run.logs()

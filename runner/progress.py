@@ -91,7 +91,7 @@ def showing(console: Console) -> Iterator[Show]:
 def _changes(
     console: Console, told: dict[str, str], jobs: Sequence[Mapping[str, str]], problem: str
 ) -> None:
-    """A line for each job whose state is another than was told, and one for Slurm itself."""
+    """A line for each job with a changed state, and one for Slurm itself."""
     states = {f"{job['Case']}, job {job['Job']}": f"{job['State']} {job['Reason']}" for job in jobs}
     if problem or "Slurm" in told:
         states["Slurm"] = f"does not answer: {problem}" if problem else "answers"

@@ -88,7 +88,7 @@ class CaseRow:
     variables: Mapping[str, str] = field(default_factory=dict)
     script: str = ""
     proxy_of: str | None = None
-    """The key of the case that it stands for; `changes` say how it was cut."""
+    """The key of the original case; `changes` say how it was cut."""
     changes: tuple[str, ...] = ()
 
 

@@ -40,7 +40,7 @@ def test_a_window_picks_its_steps(name: str, picked: list[int]) -> None:
 @pytest.mark.parametrize(
     ("name", "count", "reason"),
     [
-        ("last_n(11)", 10, "only 10 of 11 steps; last_n(11) would take the warm-up in"),
+        ("last_n(11)", 10, "only 10 of 11 steps; last_n(11) would include the warm-up"),
         ("last_n(11)", 0, "no step in last_n(11)"),
         ("skip_warmup(10)", 10, "no step in skip_warmup(10)"),
     ],

@@ -127,7 +127,10 @@ def test_what_runs_have_in_common_is_printed_once_and_each_line_of_a_page_by_its
     for said in ("and 2 more", "page.md:20", "page.md:21"):
         assert said in out
     assert " 3 info in 5 results.\n" in out
-    assert "40 steps or more after its warm-up: not so in these" in " ".join(out.split())
+    assert (
+        "3 results against this rule: a measured run has 40 steps or more after its warm-up"
+        in " ".join(out.split())
+    )
 
 
 def test_rows_of_a_rule_that_share_an_entry_are_listed_on_demand(
@@ -309,7 +312,7 @@ def test_what_does_not_exist_or_cannot_be_read_is_bad_input(audit: Shell, tmp_pa
     for words, said in (
         (("--release", "25.07"), "no release '25.07'"),
         (("--release", ""), "what follows --release is empty"),
-        (("--system", "dgx-h10"), "no system 'dgx-h10'; known: "),
+        (("--system", "dgx-h10"), "no system 'dgx-h10'; nearest: dgx-h100, "),
         (("--fail-on", "page.md"), "'page.md' is not one of"),
         (("none.md",), "'none.md' does not exist"),
         (("--acknowledged", "no-name.yaml"),

@@ -54,7 +54,7 @@ def test_without_paths_and_without_runs_it_says_what_to_do(perfdb: Shell, tmp_pa
     done = perfdb("ingest")
 
     assert (2, "") == (done.code, done.stdout)
-    assert "there is no folder runs here; name the folder or the page to read" in done.stderr
+    assert "there is no folder runs here; name a folder, page, or log to read" in done.stderr
     assert [] == list(tmp_path.iterdir())
 
 
@@ -157,7 +157,11 @@ def test_a_log_is_given_what_it_lacks(perfdb: Shell, tmp_path: Path) -> None:
         (["--set", "task=sft", "--set", "model=[a"], "--set model=[a: not YAML"),
         (["--set", "system=dgx-h10"], "--set system: no system 'dgx-h10' in the catalogue"),
         (["--set", "task=sft", "--set", "task=lora"], "--set: task: given twice; keep one of them"),
-        (["--system", "dgx-h10"], "--system: no system 'dgx-h10' in the catalogue; known:"),
+        (
+            ["--system", "dgx-h10"],
+            "--set system: no system 'dgx-h10' in the catalogue; nearest: dgx-h",
+        ),
+        (["--system", "cpu", "--set", "system=dgx-h100"], "--set: system: given twice; keep one"),
         (["--format", "nemo3"], "--format: no format 'nemo3'; did you mean nemo2?"),
         (["--window", "first"], "--window: no window 'first'; known: last"),
     ],
@@ -184,13 +188,13 @@ def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(
     done = perfdb("ingest", "--dry-run")
 
     assert 0 == done.code
-    assert "finding: runs/a/steps.jsonl: info: " in done.stderr
+    assert "runs/a/steps.jsonl: info [few_steps] " in done.stderr
     assert done.stderr.endswith("findings: 1 info (--json lists them)\n")
     assert "2 new (1 without figures: out of memory), 0 revised" in done.stdout
-    assert "megatron-core 0.16.0" in done.stdout
+    assert "megatron-core 0.16.0: Llama 3 8B" in done.stdout
     assert "12.15" in done.stdout
     assert "10,788" in done.stdout
-    assert "the run was out of memory" in done.stdout
+    assert "the run ran out of memory" in done.stdout
     assert ["runs"] == [path.name for path in tmp_path.iterdir()]
 
 
@@ -340,15 +344,14 @@ def test_a_dry_run_lists_what_would_become_of_each_result(perfdb: Shell, tmp_pat
     told = json.loads(perfdb("ingest", "page.md", "--dry-run", "--json").stdout)
 
     assert "1 new, 1 revised, 0 unchanged, 1 withdrawn, 0 rejected\n" in shown.stdout
-    cells = [line.split() for line in shown.stdout.splitlines() if "page.md:" in line]
-    work = ["nemo", "25.04", "dgx-h100", "llama3-8b", "pretrain"]
-    assert [
-        ["withdrawn", *work, "fp8_cs", "8", "128", "–", "14,079", "–", "–", "finished",
-         "page.md:8"],
-        ["revised", *work, "fp8_mx", "8", "128", "–", "14,005", "→", "14,709", "–", "–",
-         "finished", "page.md:8"],
-        ["new", *work, "fp8_mx", "16", "128", "–", "13,000", "–", "–", "finished", "page.md:9"],
-    ] == cells  # fmt: skip
+    lines = [" ".join(line.split()) for line in shown.stdout.splitlines()]
+    work = "nemo 25.04: Llama 3 8B · Pre-training · {} · {} × DGX-H100 · sequence 8,192 · GBS 128"
+    for result, cells in (
+        (work.format("FP8-CS", 8), "withdrawn 14,079 finished page.md:8"),
+        (work.format("MXFP8", 8), "revised 14,005 → 14,709 finished page.md:8"),
+        (work.format("MXFP8", 16), "new 13,000 finished page.md:9"),
+    ):
+        assert cells == lines[lines.index(result) + 1]
     assert (1, 1, 0, 1) == tuple(
         told[name] for name in ("new", "revised", "unchanged", "withdrawn")
     )
@@ -388,8 +391,9 @@ def test_a_dry_run_says_whatever_a_correction_changes(perfdb: Shell, tmp_path: P
 
     lines = [" ".join(line.split()) for line in shown.splitlines() if "page.md:" in line]
     assert 2 == len(lines)
-    assert "– 1,234.5 – 43.15% → 43.2% finished page.md:8" in lines[0]
-    assert "– 1,234.5 – 43% finished page.md:9 Cooling: air → liquid" in lines[1]
+    assert "revised 1,234.5 43.15% → 43.2% finished page.md:8" == lines[0]
+    assert "revised 1,234.5 43% finished page.md:9" == lines[1]
+    assert "Cooling: air → liquid\n" in shown
     mfu, cooling, same = told
     assert (0.4315, 0.432) == (mfu["before"]["mfu"], mfu["mfu"])
     assert ("air", "liquid") == (
@@ -420,7 +424,7 @@ def test_findings_that_are_accepted_are_counted_as_the_audit_counts_them(
 
 
 def test_every_unattributed_log_is_in_the_json(perfdb: Shell, tmp_path: Path) -> None:
-    """The terminal lists five and says where all are."""
+    """The terminal names the reason once, five of them, and where all are."""
     for number in range(7):
         (tmp_path / f"{number}.log").write_text(NEMO_LOG.replace("4.0", f"{number + 1}.0"))
     paths = [f"{number}.log" for number in range(7)]
@@ -428,7 +432,9 @@ def test_every_unattributed_log_is_in_the_json(perfdb: Shell, tmp_path: Path) ->
     done = perfdb("ingest", *paths, "--set", "task=pretrain")
     told = json.loads(perfdb("ingest", *paths, "--set", "task=sft", "--json").stdout)
 
-    assert "\nunattributed: and 2 more (--json lists all)\n" in done.stderr
+    assert "unattributed: 7 files: names no model, system, " in done.stderr
+    listed = "0.log, 1.log, 2.log, 3.log, 4.log, and 2 more (--json lists all)"
+    assert f"\n  {listed}\n" in done.stderr
     assert paths == [one["path"] for one in told["unattributed"]]
     for one in told["unattributed"]:
         missing = ["model", "system", "num_gpus", "sequence_length", "release"]

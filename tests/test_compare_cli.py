@@ -91,7 +91,7 @@ def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(
     assert (0, True) == (code, "1 matched: 1 faster. 1 only in A, 0 only in B." in out)
 
 
-NOTHING_JUDGED = "error: nothing was judged, so --fail-on exits with 1\n"
+NOTHING_JUDGED = "error: no comparison has a verdict, so --fail-on exits with 1\n"
 
 
 @pytest.mark.parametrize("gate", ["slower", "missing", "unknown"])
@@ -126,7 +126,7 @@ def test_what_is_compared_can_be_narrowed(compare: Shell) -> None:
 @pytest.mark.usefixtures("two_releases")
 def test_what_does_not_exist_is_bad_input(perfdb: Shell, sqlite: URL) -> None:
     for words, said in (
-        (("1", "megatron-core 3"), "known: megatron-core 1, megatron-core 2"),
+        (("1", "megatron-core 3"), "did you mean megatron-core 2 or megatron-core 1?"),
         (("1", "megatron-core 1"), "A and B are both megatron-core 1; name two; `perfdb trend`"),
         (("1", "2", "--db", "none.sqlite"), "none.sqlite: no database here"),
     ):
@@ -195,7 +195,7 @@ def test_gates_close_on_what_failed(compare: Shell, ran: Ran) -> None:
         assert said in " ".join(out.split())
     silent = compare("--fail-on", "slower")
     assert (0, 1) == (silent.code, compare("--fail-on", "slower,unknown").code)
-    assert "warning: 2 failed, and --fail-on missing was not asked for\n" == silent.stderr
+    assert "warning: 2 failed; --fail-on missing would fail here\n" == silent.stderr
 
 
 def test_what_is_slower_by_less_than_asked_closes_no_gate(compare: Shell, ran: Ran) -> None:
@@ -296,7 +296,7 @@ def test_what_has_an_open_error_is_not_judged(back: Shell) -> None:
     """From 2 to 1 it is a third as fast, and that is no regression. A gate without a verdict is
     no gate: it closes."""
     code, out, err = back("--fail-on", "slower,unknown")
-    told = "1 not judged for open errors (⚑): see `perfdb audit`, or give --judge-all\n"
+    told = "1 not judged because of open audit errors (⚑); see `perfdb audit` or use --judge-all\n"
     assert (1, NOTHING_JUDGED) == (code, err)
     assert "A: measured, ⚑ open errors; B: measured" in out
     assert "1 matched: 1 not judged. 0 only in A, 0 only in B." in out

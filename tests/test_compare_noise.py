@@ -1,14 +1,14 @@
 """The noise model against hand arithmetic and scipy.stats, another way to the same numbers."""
 
-from math import log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
-from perfdb.compare import noise
+from perfdb.compare import distributions, noise
 from perfdb.compare.noise import Prior, Sample, predicted, sample
 
 
@@ -121,3 +121,31 @@ def test_false_discovery_rates_are_those_of_scipy():
     chances = [0.01, 0.04, 0.03, 0.002, 0.5, 0.5]
     assert list(stats.false_discovery_control(chances)) == pytest.approx(noise.adjusted(chances))
     assert [] == noise.adjusted([])
+
+
+class TestDistributions:
+    """Against `scipy.special`, another program."""
+
+    @given(st.floats(0.3, 500), st.floats(1e-3, 40))
+    def test_tails_and_quantiles_of_students_t(self, degrees, t):
+        tail = 2 * special.stdtr(degrees, -t)
+        assert distributions.two_sided(t, degrees) == pytest.approx(tail, rel=1e-10, abs=1e-290)
+        assert distributions.two_sided(-t, degrees) == distributions.two_sided(t, degrees)
+        assert distributions.quantile(degrees, 0.01) == pytest.approx(
+            special.stdtrit(degrees, 0.995), rel=1e-10
+        )
+
+    @given(st.floats(0, 30))
+    def test_infinite_degrees_are_the_normal_distribution(self, z):
+        assert distributions.two_sided(z, inf) == pytest.approx(2 * special.ndtr(-z), rel=1e-10)
+        assert distributions.quantile(inf, 0.01) == pytest.approx(special.ndtri(0.995), rel=1e-12)
+
+    def test_ends(self):
+        assert (1.0, 0.0) == (distributions.two_sided(0, 3), distributions.two_sided(inf, 3))
+
+    @given(st.floats(0.02, 300))
+    def test_polygamma_functions(self, x):
+        trigamma = distributions.trigamma(x)
+        assert distributions.digamma(x) == pytest.approx(special.psi(x), rel=1e-11, abs=1e-12)
+        assert trigamma == pytest.approx(special.polygamma(1, x), rel=1e-11)
+        assert distributions.inverse_trigamma(trigamma) == pytest.approx(x, rel=1e-7)

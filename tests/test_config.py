@@ -83,7 +83,8 @@ def test_own_systems_and_models_are_known_and_results_stay_without_the_file(
 FAULTS = {
     OWN.replace("head_dim", "head_dm"): "perfdb.toml:19: head_dm: no such field; did you mean head",
     OWN + "[sytems.x]\n": "perfdb.toml:21: sytems: no such table; did you mean systems?",
-    OWN + "[cluster]\n": "perfdb.toml:21: cluster: no such table; known: models, slurm, systems",
+    OWN + "[cluster]\n": "perfdb.toml:21: cluster: no such table; known: models, prices, "
+    "publish, slurm, systems",
     OWN + "[\n": "perfdb.toml:21: not TOML: ",
     OWN.replace("my-h800", "dgx-h100"): "'dgx-h100' is dgx-h100 in systems.yaml:8 already",
     OWN.replace("Mine 1B", "Llama3 8B"): "aliases.0: 'Llama3 8B' is llama3-8b in llama3-8b.yaml:1",

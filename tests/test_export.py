@@ -91,7 +91,7 @@ def test_every_format_has_the_columns_in_order_and_what_is_known_in_full(filled:
         (failed, {
             "step_time_s": "", "tokens_per_sec_per_gpu": "", "mfu": "", "num_steps": "",
             "window": "", "run_id": "b", "outcome": "out_of_memory",
-            "withheld": "the run was out of memory",
+            "withheld": "the run ran out of memory",
         }),
         (published, {
             "run_id": "", "release": "25.04", "container": "nvcr.io/nvidia/nemo:25.04",

@@ -196,7 +196,7 @@ def test_a_measured_figure_follows_the_convention_that_is_stored(
 
     assert ("causal", "") == (ran["restated_from"], ran["restated_note"])
     assert ran["model_tflops_per_sec_per_gpu"] == ran["restated_model_tflops_per_sec_per_gpu"]
-    assert "the run was out of memory" == failed["restated_note"]
+    assert "the run ran out of memory" == failed["restated_note"]
 
 
 UNRESTATED = [

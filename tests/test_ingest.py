@@ -80,7 +80,7 @@ def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
         ),
     )
     failed = [outcome for outcome in Outcome if outcome is not Outcome.FINISHED]
-    cut_off = "the run was cut off: its runner is gone and did not say how it ended"
+    cut_off = "the run was cut off: its runner stopped and recorded no outcome"
     assert {
         ("finished", "finished", None, 12.15),
         ("crashed", "incomplete", cut_off, None),

@@ -229,7 +229,7 @@ def test_figures_of_means_are_of_their_steps(
 
 def test_a_window_shorter_than_a_line_of_means_has_no_figures() -> None:
     result = measured(log(steps=EVERY_TENTH), "last_n(9)", averages=True).result
-    message = "no line of the log, each the mean of 10 steps, is wholly in last_n(9)"
+    message = "each log line averages 10 steps, and none is entirely in last_n(9)"
     assert result.withheld
     assert (message, None) == (note_text(result.withheld), result.num_steps)
 
@@ -267,7 +267,7 @@ READING = st.builds(
     model_tflops_per_sec_per_gpu=st.none() | st.floats(),
     tokens_per_sec_per_gpu=st.none() | st.floats(),
 )
-SKIPPED = "steps that the optimizer skipped are not counted: "
+SKIPPED = "excludes steps that the optimizer skipped: "
 WINDOWS = st.sampled_from(["last", "last_n(2)", "window(2,5)", "skip_warmup(0)", "skip_warmup(3)"])
 
 

@@ -34,7 +34,7 @@ CONF = """
 project = "another"
 extensions = ["myst_parser", "sphinx_design"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "parts"]
 """
 
 
@@ -106,7 +106,7 @@ def test_how_the_figures_of_all_rows_were_measured_reads_back_and_of_some_stands
         for line, method in enumerate(methods, 1)
     ]
     stored(sqlite, *rows)
-    publish("--format", "markdown")
+    publish("--format", "markdown", "--notes")
 
     [path] = (tmp_path / "published").rglob("*.md")
     text = path.read_text()
@@ -136,6 +136,9 @@ def test_a_row_that_is_one_of_several_runs_says_so(
     runs = [write_run(tmp_path, run_id=run_id, outcome=outcome) for run_id, outcome in named]
     stored(sqlite, *runs, write_run(tmp_path, run_id="other", case=case(num_gpus=16)))
     publish("--format", "markdown")
+    [path] = (tmp_path / "published").rglob("*.md")
+    assert "[^" not in path.read_text()
+    publish("--format", "markdown", "--notes")
 
     with reading(read_again(tmp_path)) as connection:
         rows = [list(map(note_text, row.notes)) for row in connection.execute(results.current())]
@@ -150,10 +153,12 @@ def test_known_errors_keep_a_page_from_being_published_or_stand_in_footnotes(
     code, out, err = perfdb("publish", "--db", str(sqlite.database), "nemo 25.04")
     assert (1, "") == (code, out)
     assert "Mixtral 8x22B on DGX-H100" in err
-    assert "Nothing is written" in err
+    assert "Wrote nothing" in err
     assert not (tmp_path / "published").exists()
 
     publish("nemo 25.04")
+    assert "Audit:" not in (tmp_path / "published/nemo/25.04.md").read_text()
+    publish("nemo 25.04", "--notes")
     lines = (tmp_path / "published/nemo/25.04.md").read_text().splitlines()
     assert [line for line in lines if "LLAMA3-70B" in line and "[^" in line]
     assert any(line.startswith("[^") and "Audit:" in line for line in lines)
@@ -253,6 +258,72 @@ def rows_of(text: str, title: str) -> list[dict[str, str]]:
         for line in lines
     )
     return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+BLOCK = "<!-- perfdb:begin {} -->\r\nold\r\n<!-- perfdb:end -->\r\n"
+
+
+def test_only_what_is_between_markers_is_replaced_and_once(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    """A team's own words, links and line ends stay; the parts are the fragments."""
+    filled(sqlite, PUBLISHED / "dfm.md")
+    publish("--fragments")
+    [path] = (tmp_path / "published/dfm/main").glob("pretrain*/dgx-gb300.md")
+    name = path.relative_to(tmp_path / "published").as_posix().removesuffix(".md")
+    table = path.read_text().split("-->\n\n")[1]
+    assert table.startswith("Precision: ") or table.startswith("| Model |")
+    page = tmp_path / "mine.md"
+    before, after = "# Ours\r\n\r\n[a link](x.md)\r\n", "\r\nBye.\r\n"
+    page.write_bytes((before + BLOCK.format(name) + after).encode())
+    for action in ("written", "unchanged"):
+        found = json.loads(publish("--json", "--into", "mine.md")[1])
+        assert [{"path": "mine.md", "action": action}] == found
+    begin, end = BLOCK.format(name).split("old\r\n")
+    middle = f"\n{table}\n".replace("\n", "\r\n")
+    assert f"{before}{begin}{middle}{end}{after}" == page.read_bytes().decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# No\n", "mine.md: has no markers; write <!-- perfdb:begin NAME -->"),
+        ("a\n<!-- perfdb:begin dfm/main/terms -->\nb\n", "mine.md:2: 'dfm/main/terms' has no end"),
+        ("a\n<!-- perfdb:end -->\n", "mine.md:2: an end without a begin"),
+        ("a <!-- perfdb:end -->\n", "mine.md:1: is no marker: a <!-- perfdb:end -->"),
+        ("<!-- perfdb:begn x -->\n", "mine.md:1: is no marker"),
+        (BLOCK.format("dfm/main/term"), "mine.md:1: nothing is called 'dfm/main/term'; did you "
+                                        "mean dfm/main/terms?"),
+        (BLOCK.format("dfm/main/terms") * 2, "mine.md:4: 'dfm/main/terms' is there twice"),
+    ],
+)  # fmt: skip
+def test_a_damaged_or_unknown_marker_is_an_error_with_its_line_and_nothing_is_written(
+    sqlite: URL, publish: Shell, tmp_path: Path, text: str, message: str
+) -> None:
+    filled(sqlite, PUBLISHED / "dfm.md")
+    page = tmp_path / "mine.md"
+    page.write_bytes(text.encode())
+    code, _, err = publish("--into", "mine.md")
+    assert (2, True, "") == (code, message in err, "" if message in err else err)
+    assert text == page.read_bytes().decode()
+
+
+def test_a_profile_puts_systems_and_columns_first(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    filled(sqlite, PUBLISHED / "nemo-25.04.md")
+    config = tmp_path / "perfdb.toml"
+    config.write_text('[publish.ours]\nsystems = ["dgx-gb200"]\ncolumns = ["model", "tflops"]\n')
+    assert 0 == publish("--profile", "ours").code
+    text = (tmp_path / "published/nemo/25.04.md").read_text()
+    tabs = re.findall("tab-item} (.*)", text)
+    assert ["DGX-GB200", "DGX-H100", "DGX-B200"] == tabs[:3]
+    assert "\n| Model | Model TFLOP / sec / GPU | Precision | " in text
+    config.write_text('[publish.ours]\ncolumns = ["tokns"]\n')
+    for name, message in (("ours", "perfdb.toml:2: columns: there is no 'tokns'; did you mean"),
+                          ("theirs", "--profile: no profile 'theirs'")):  # fmt: skip
+        code, _, err = publish("--profile", name)
+        assert (2, True) == (code, message in err)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not beside the project")
@@ -369,7 +440,12 @@ def test_another_project_builds_the_pages_without_a_warning(
     names = ("performance", "performance-dfm-main", "performance-nemo-25.04")
     labels = " ".join(f"{{ref}}`ref-{name}`" for name in names)
     toctree = "```{toctree}\n:glob:\n\npublished/*/*\n```\n"
-    (docs / "index.md").write_text(f"# Docs\n\n{labels}\n\n{toctree}")
+    systems = ("dgx-h100", "dgx-gb200")
+    parts = [f"```{{include}} parts/nemo/25.04/fine-tuning/{it}.md\n```\n" for it in systems]
+    (docs / "index.md").write_text("\n\n".join(["# Docs", labels, toctree, *parts]))
+    assert (
+        0 == publish("nemo 25.04", "--fragments", "--notes", "--output", str(docs / "parts")).code
+    )
     words = ("--output", str(docs / "published"))
     publish(*words)
     publish(*words, "dfm main", "--label", "ref-performance")
@@ -379,7 +455,10 @@ def test_another_project_builds_the_pages_without_a_warning(
     nemo = (tmp_path / "html/published/nemo/25.04.html").read_text()
     assert nemo.count("sd-tab-set") > 1
     assert nemo.count("<details") == 1
-    links = BeautifulSoup((tmp_path / "html/index.html").read_text(), "html.parser").select("p a")
+    index = BeautifulSoup((tmp_path / "html/index.html").read_text(), "html.parser")
+    assert 2 == len(index.select("table"))
+    assert index.select("a.footnote-reference")
+    links = index.select("p a")
     assert ["published/dfm/main.html"] * 2 + ["published/nemo/25.04.html"] == [
         str(link["href"]).partition("#")[0] for link in links[:3]
     ]

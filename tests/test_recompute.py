@@ -220,7 +220,7 @@ def test_a_run_without_all_its_steps_or_a_good_end_stays_without_figures(
     [
         (aggregation.between(100, 200), "no step in window(100,200)"),
         (aggregation.skip_warmup(10), "no step in skip_warmup(10)"),
-        (aggregation.last_n(11), "only 10 of 11 steps; last_n(11) would take the warm-up in"),
+        (aggregation.last_n(11), "only 10 of 11 steps; last_n(11) would include the warm-up"),
     ],
 )
 def test_a_window_without_steps_leaves_a_run_as_it_was_and_names_it(
@@ -286,7 +286,7 @@ def test_flops_of_another_shape_of_the_model_are_unknown(sqlite: URL, tmp_path: 
     run.worker_config.write_text('{"model": {"num_layers": 64, "head_dim": 128}}')
     report = ingest([tmp_path], sqlite, Options())
     said = (
-        "the model was trained in another shape than the catalogue's: num_layers 64, not 32; "
+        "the model's shape differs from the catalog: num_layers 64, not 32; "
         "TFLOP/s and MFU are unknown"
     )
     assert [(str(run.path), said)] == [(note.where, note.reason) for note in report.notes]
@@ -429,10 +429,10 @@ def test_the_command_prints_what_changed_and_what_it_left(perfdb: Shell, shell_s
     assert out.endswith("1 changed, 0 unchanged\n")
     assert (0, "0 changed, 1 unchanged\n", "") == perfdb(*arguments, "last_n(3)")
 
-    why = "only 10 of 11 steps; last_n(11) would take the warm-up in"
+    why = "only 10 of 11 steps; last_n(11) would include the warm-up"
     assert (
         1,
-        "0 changed, 0 unchanged, 1 left as they were\n",
+        "0 changed, 0 unchanged, 1 not recomputed\n",
         f"run {RUN_ID}: {why}; its figures stay; name another window\n",
     ) == perfdb(*arguments, "last_n(11)")
     code, out, err = perfdb(*arguments, "last_n(11)", "--dry-run", "--json")

@@ -194,7 +194,7 @@ class TestOrder:
             box = Release(framework="megatron-core", version="main", container=name)
             lab.ran("main", 12.0, release=box)
         [series] = json.loads(trend("--json").stdout)["series"]
-        assert "  2 containers  " in trend("llama3-8b").stdout
+        assert "\n2 containers\n" in trend("llama3-8b").stdout
         assert [1, 1, 1, 1, 2] == [point["num_containers"] for point in series["points"]]
 
     def test_the_only_container_of_a_version_needs_no_name(self, lab: Lab, trend: Shell) -> None:
@@ -294,7 +294,7 @@ class TestSeries:
         ("words", "only", "message"),
         [
             (["llama3-8"], Scope(), "of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
-            (["zzz"], Scope(), "known models: llama3-70b, llama3-8b; or give the beginning of a k"),
+            (["zzz"], Scope(), "known: llama3-70b, llama3-8b; or use the beginning of a key"),
             (["llama3-8b"], Scope(system="dgx-h10"), "--system: no results of 'dgx-h10'; did you"),
             (["llama3-8b"], Scope(system="dgx-b200"), "no results of llama3-8b on dgx-b200; leave"),
         ],
@@ -348,7 +348,7 @@ class TestCommand:
         assert ["1", "10,923", "–", "–", "–", "█"] in rows
         assert ["2", "10,082", "-7.7%", "0.902", "–", "0.945", "slower", "▁"] in rows
         assert "first slower: 2" in out
-        assert "In one release alone" in out
+        assert "In one release only" in out
         assert out.endswith("1 followed over releases: 1 slower than before\n")
         # A page of tokens/s has no step time, and is not listed with a dash.
         assert (True, False) == ("16 × DGX-H100" in by_time, "32 × DGX-H100" in by_time)
@@ -403,8 +403,8 @@ class TestCommand:
         out, everything = trend("--fail-on", "regression").stdout, trend("--all").stdout
         assert (True, False) == ("BF16 · 8 × DGX-H100" in out, "BF16 · 16 × DGX-H100" in out)
         assert "70B" not in out
-        assert out.endswith("; 1 without news are not listed: --all lists them\n")
-        for said in ("BF16 · 16 × DGX-H100", "Llama 3 70B", "In one release alone"):
+        assert out.endswith("; 1 unchanged (hidden; --all shows them)\n")
+        for said in ("BF16 · 16 × DGX-H100", "Llama 3 70B", "In one release only"):
             assert said in everything
         assert "--all lists" not in everything
         narrowed = trend("--framework", "megatron-core", "--json")
@@ -429,7 +429,7 @@ class TestCommand:
         lab.ran("1", 12.0)
         for words, message in (
             (("--fail-on", "regresion"), "no 'regresion'; did you mean regression?"),
-            (("--fail-on", "never,regression"), "'never' stands alone"),
+            (("--fail-on", "never,regression"), "'never' excludes other values"),
             (("--min-change", "-1%"), "such as 2%"),
             (("--min-change", "100%"), "such as 2%"),
             (("--min-change", "nan"), "such as 2%"),

@@ -152,7 +152,7 @@ class TestFailed:
         table = out.split("\nFailed\n")[1]
         assert (True, True) == (said in table, "megatron-core 1 → 2" in table)
         assert out.endswith("1 followed over releases: 0 slower than before, 1 failed\n")
-        assert (0, "warning: 1 failed, and --fail-on missing was not asked for\n") == (
+        assert (0, "warning: 1 failed; --fail-on missing would fail here\n") == (
             silent.code, silent.stderr,
         )  # fmt: skip
         lab.ran("3", 12.0)
@@ -215,10 +215,10 @@ class TestUnknown:
             series["points"][1]["reason"],
         )
         assert (1, 1) == (code, trend("llama3-8b", "--fail-on", "regression,unknown").code)
-        assert said in out.split("Cannot be told")[1]
+        assert said in out.split("Inconclusive")[1]
         assert err == (
-            "warning: 1 cannot be told, and --fail-on unknown was not asked for\n"
-            "error: nothing was judged, so --fail-on exits with 1\n"
+            "warning: 1 inconclusive; --fail-on unknown would fail here\n"
+            "error: no comparison has a verdict, so --fail-on exits with 1\n"
         )
         lab.ran("3", 12.0)
         lab.ran("4", 12.0)
@@ -234,7 +234,7 @@ class TestUnknown:
 
         code, out, _ = gate(trend)
         [series] = lab.followed()
-        assert (0, False) == (code, "Cannot be told" in out)
+        assert (0, False) == (code, "Inconclusive" in out)
         assert [None, TOLD, TOLD, "same"] == [point.verdict for point in series.points]
 
 
@@ -255,7 +255,9 @@ class TestOpenErrors:
         assert [3, 12 / 13] == pytest.approx([point["ratio"] for point in series["points"][1:]])
         assert ("3", 1, "") == (series["first_regression"], code, err)
         assert "⚑ open errors" in out
-        told = "1 not judged for open errors (⚑): see `perfdb audit`, or give --judge-all\n"
+        told = (
+            "1 not judged because of open audit errors (⚑); see `perfdb audit` or use --judge-all\n"
+        )
         assert out.endswith(told)
 
     def test_without_anything_else_to_judge_each_gate_closes_on_it(
@@ -274,7 +276,7 @@ class TestOpenErrors:
             [point["verdict"] for point in json.loads(said)["series"][0]["points"]]
             for said in (out, all_judged.stdout)
         ]
-        assert err.startswith("2 not judged for open errors")
+        assert err.startswith("2 not judged because of open audit errors")
 
     def test_an_error_in_the_newest_release_makes_up_for_nothing(
         self, lab: Lab, trend: Shell
@@ -307,7 +309,7 @@ class TestEachCase:
         lab.ran_each(12.0, 12.0, case=ONE)
         lab.ran_each(12.5, 12.5, case=TWO)
         best, each = trend("llama3-8b"), trend("llama3-8b", "--each-case")
-        said = "not shown: 1 further case of the same work; --each-case follows each\n"
+        said = "Not shown: 1 further case of the same workload (--each-case shows them)\n"
         assert (True, False) == (best.stdout.endswith(said), "further" in each.stdout)
         work = "Llama 3 8B · "
         assert (1, 2) == (best.stdout.count(work), each.stdout.count(work))

@@ -1,282 +1,238 @@
-"""Two releases side by side: what became faster, what slower, and what cannot be compared."""
+"""Two releases, or two systems, side by side: what is faster, what slower, and by how much."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from functools import partial
-from itertools import combinations
-from math import log
-from operator import itemgetter
+from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
+from streamlit.delta_generator import DeltaGenerator
 
-from dashboards import charts, data
-from dashboards.choices import remembered, warn_of_others
-from dashboards.findings import Findings, is_wrong, listed, mark, plain
-from perfdb import compare
+from dashboards import charts, data, matches
+from dashboards.axes import system_order
+from dashboards.choices import ALL, one_of, remembered, warn_of_others
+from dashboards.findings import Findings, listed, plain
+from dashboards.pairs import Pair, chosen
+from dashboards.tables import download
 from perfdb.catalog import titles
-from perfdb.compare import Choice, Match, Side, Verdict, report
-from perfdb.groups import grouped
+from perfdb.compare import Choice, Comparison, Match, Verdict, report, triage
+from perfdb.compare.across import SystemPairs
+from perfdb.errors import InputError
 from perfdb.metrics import METRICS
-from perfdb.record import UNATTRIBUTED, Finding, Result
-from perfdb.units import UNKNOWN, figure
+from perfdb.queries.best import Narrowing
+from perfdb.units import UNKNOWN
 
 AUTOMATIC = "Tokens/s/GPU, where known"
-NO_BREAK = "\u00a0"
+RELEASES, SYSTEMS = "Two releases", "Two systems"
 
-TABLED = 300
-"""Up to this many matches are text on the page, to be read, searched and printed; more are in a
-grid that draws only what is in view."""
+TABLED = 100
+"""The most matches that are text on the page, to be read, searched and printed; the CSV has all."""
 
-CHARTED = 40
+CHARTED = 20
 """The most matches in the chart, as more cannot be read; the table has them all."""
-
-
-Work = Mapping[int, Set[str]]
-"""The keys of the workloads that a release has results of, by release_id."""
-
-Pair = tuple[Choice, Choice]
-"""Two releases, the older one first."""
 
 
 def show() -> None:
     """The page."""
-    st.title("Compare releases")
+    st.title("Compare")
     store = data.store()
     known = data.releases(store)
     if not known:
         st.info("Nothing to compare: no release in the store has results yet.")
         return
-    a, b, metric = _chosen(store, known)
-    name_a, name_b = (titles.release(choice.name) for choice in (a, b))
-    reason = ""
-    if len(known) == 1:
-        reason = f"Only {plain(name_a)} has results: there is nothing to compare it with."
-    elif a == b:
-        reason = f"A and B are both {plain(name_a)}: choose another release for one."
-    elif a.overlaps(b):
-        both = plain(f"{name_a} and {name_b}")
-        reason = f"{both} have the same results in part: choose another release for one."
-    if reason:
-        st.info(reason)
-    else:
-        _compared(store, (a, b), metric)
+    how = st.segmented_control(
+        "Compare", [RELEASES, SYSTEMS], default=RELEASES, key="compare", bind="query-params",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if how == SYSTEMS:
+        _systems(store, known)
+    elif pair := chosen(store, known):
+        _releases(store, pair)
 
 
-def _compared(store: data.Store, pair: Pair, metric: str | None) -> None:
+def _figure() -> str | None:
+    figures = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
+    warn_of_others("figure", figures)
+    return figures[st.selectbox("Figure", list(figures), key="figure", bind="query-params")]
+
+
+# ---------------------------------------------------------------------------- two releases
+
+
+def _releases(store: data.Store, pair: Pair) -> None:
+    left, middle, right = st.columns(3)
+    with left:
+        metric = _figure()
+    whole = data.compared(store, pair, data.wrong(store), metric)
+    with middle:
+        found = of_chosen_precision(whole)
     name_a, name_b = (titles.release(choice.name) for choice in pair)
     audited = data.findings_of(store)
-    wrong = frozenset(result_id for result_id, those in audited.items() if is_wrong(those))
-    found = data.compared(store, pair, wrong, metric)
     if found.matched:
-        _matches(found.matched, audited, name_a, name_b)
-        _charted(found.matched)
+        _counted(found.matched, name_a, name_b)
+        with right:
+            group = _group(found.matched)
+        _matched(matches.in_order(found.matched, group), audited)
     else:
         st.info(plain(report.why_nothing(name_a, name_b, found)))
     for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
         if sides:
             with st.expander(f"Only in {plain(name)}: {len(sides)}", expanded=not found.matched):
-                st.dataframe(_lone(sides, metric), hide_index=True, placeholder=UNKNOWN)
+                lone = matches.lone(sides[:TABLED], metric)
+                st.dataframe(lone, hide_index=True, placeholder=UNKNOWN)
 
 
-def _chosen(store: data.Store, known: Sequence[Choice]) -> tuple[Choice, Choice, str | None]:
-    """The releases and the metric to compare, kept in the address so that a link shows the same."""
-    by_name = {choice.name: choice for choice in offered(known)}
-    names = list(by_name)
-    a, b = (by_name.get(st.query_params.get(key, "")) for key in ("a", "b"))
-    first_a, first_b = opened_on(known, data.work(store), a, b)
-    left, middle, right = st.columns(3)
-    with left:
-        name_a = remembered("Release A", names, first_a.name, "a", titles.release)
-    with middle:
-        name_b = remembered("Release B", names, first_b.name, "b", titles.release)
-    figures = {AUTOMATIC: None} | {metric.title: metric.name for metric in METRICS.values()}
-    with right:
-        warn_of_others("figure", figures)
-        chosen = st.selectbox("Figure", list(figures), key="figure", bind="query-params")
-    return by_name[name_a], by_name[name_b], figures[chosen]
+def of_chosen_precision(whole: Comparison) -> Comparison:
+    """The part of a comparison in the precision that is chosen; at first that of most matches."""
+    known = matches.precisions(whole)
+    chosen_ones = _precision(known)
+    return whole if chosen_ones == known else matches.of_precision(whole, chosen_ones[0])
 
 
-def _matches(matches: Sequence[Match], audited: Findings, name_a: str, name_b: str) -> None:
-    counts = Counter(match.judgement.verdict for match in matches)
+def _precision(known: Sequence[str | None]) -> Sequence[str | None]:
+    """The precisions that are chosen of those that are known: one of them, or all."""
+    names = {name or UNKNOWN: name for name in known}
+    if len(names) < 2:
+        return known
+    words = {ALL: "All"} | {
+        key: titles.precision(name) or "not stated" for key, name in names.items()
+    }
+    first = next(iter(names))
+    chosen_name = one_of("Precision", [*names, ALL], first, "precision", words.__getitem__)
+    return known if chosen_name == ALL else [names[chosen_name]]
+
+
+def _group(found: Sequence[Match]) -> str | None:
+    """The group of verdicts that the table is narrowed to."""
+    counts = {name: len(some) for name, some in triage.groups(found).items()}
+    words = {ALL: f"All {len(found)}"}
+    words |= {name: f"{name.replace('-', ' ').capitalize()}: {n}" for name, n in counts.items()}
+    group = remembered("Show", list(words), ALL, "only", lambda name: words.get(name, name))
+    return None if group == ALL else group
+
+
+def _counted(found: Sequence[Match], name_a: str, name_b: str) -> None:
+    counts = Counter(match.judgement.verdict for match in found)
     with st.container(horizontal=True):
         for verdict in Verdict:
-            label = charts.verdict_mark(verdict, matches[0].metric)
+            if not counts[verdict] and verdict not in (Verdict.FASTER, Verdict.SLOWER):
+                continue
+            label = charts.verdict_mark(verdict, found[0].metric)
             st.metric(label, counts[verdict], border=True, width=140)
-    figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in matches))
+    figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in found))
     st.caption(
         f"A is {plain(name_a)}, B is {plain(name_b)}, in {figures}. B/A is their ratio, 99 % its "
-        "interval where the runs give one. Verdicts speak of B; “same” means that the difference "
-        "is within 1 % for sure, “can't tell” that neither that nor a change is sure, “recovered” "
-        "that B only regains what A had lost, “not comparable” that the figures are no measure of "
-        "each other, “not judged” that the audit has open errors of a side."
+        "interval where the runs give one. Verdicts speak of B.",
+        help="**Same**: the difference is within 1 % for sure. **Can't tell**: neither that nor a "
+        "change is sure. **Recovered**: B only regains what A had lost. **Not comparable**: the "
+        "figures are no measure of each other. **Not judged**: the audit has open errors of a "
+        "side.",
     )
-    if len(matches) > TABLED:
-        st.dataframe(styled(matches, audited), hide_index=True, placeholder=UNKNOWN)
-    else:
-        st.table(escaped(styled(matches, audited)), hide_index=True)
+
+
+def _matched(found: Sequence[Match], audited: Findings) -> None:
+    _chart(found)
+    st.table(matches.escaped(matches.styled(found[:TABLED], audited)), hide_index=True)
+    left, right = st.columns([3, 1])
+    if len(found) > TABLED:
+        left.caption(f"The first {TABLED} of {len(found):,} matches. The CSV has them all.")
+    with right:
+        download(lambda: matches.frame(found, audited), "perfdb-compare.csv")
     listed(
-        (f"{letter}: {report.workload(side.shown)}", _findings(side, audited))
-        for match in matches
+        (f"{letter}: {report.workload(side.shown)}", matches.findings(side, audited))
+        for match in found[:TABLED]
         for letter, side in (("A", match.a), ("B", match.b))
     )
 
 
-def _findings(side: Side, audited: Findings) -> tuple[Finding, ...]:
-    return audited.get(side.shown.result_id, ())
-
-
-def _charted(matches: Sequence[Match]) -> None:
-    numbered = enumerate(matches, start=1)
-    known = [(place, match) for place, match in numbered if match.judgement.ratio is not None]
-    right = [one for one in known if one[1].judgement.verdict is not Verdict.NOT_JUDGED]
-    if known:
-        st.subheader("B/A by case")
-    drawn, caption = gravest(right), []
-    if len(drawn) < len(right):
-        first = report.named(Verdict.SLOWER, matches[0].metric)
-        some = f"{len(drawn)} of {len(right)} are drawn"
+@st.fragment
+def _chart(found: Sequence[Match]) -> None:
+    drawable, num_wrong, num_cpu = matches.comparable(found)
+    drawn, caption = matches.gravest(drawable, CHARTED), []
+    if len(drawn) < len(drawable):
+        first = report.named(Verdict.SLOWER, found[0].metric)
+        some = f"{len(drawn)} of {len(drawable)} are drawn"
         caption.append(f"{some}: what is {first}, then the largest changes.")
-    if wrong := len(known) - len(right):
-        caption.append(f"Left out: {wrong:,} with an error that the audit found.")
+    left_out = {"with an error that the audit found": num_wrong, "CPU tests": num_cpu}
+    if reasons := [f"{number:,} {reason}" for reason, number in left_out.items() if number]:
+        caption.append(f"Left out: {'; '.join(reasons)}.")
+    if drawn or caption:
+        st.subheader("B/A by case")
     if caption:
         st.caption(" ".join(caption))
     if drawn:
-        st.altair_chart(charts.ratios(drawn))
+        st.altair_chart(charts.ratios(drawn), alt="The ratio of B to A of each match")
 
 
-def gravest(numbered: Sequence[tuple[int, Match]], most: int = CHARTED) -> list[tuple[int, Match]]:
-    """The matches to look at first, of more than `most`, in the order of the table.
-
-    What is slower comes before the rest, and a large change before a small one.
-    """
-
-    def gravity(one: tuple[int, Match]) -> tuple[bool, float]:
-        judged = one[1].judgement
-        return judged.verdict is not Verdict.SLOWER, -abs(log(judged.ratio or 1))
-
-    return sorted(sorted(numbered, key=gravity)[:most], key=itemgetter(0))
+# ----------------------------------------------------------------------------- two systems
 
 
-def styled(matches: Sequence[Match], audited: Findings) -> Styler:
-    """The matches as a table, with each verdict in its color."""
-    rows = [{"No.": place, **_row(match, audited)} for place, match in enumerate(matches, start=1)]
-    table = pd.DataFrame(rows)
-    if not table["Audit"].any():
-        table = table.drop(columns="Audit")
+def _systems(store: data.Store, known: Sequence[Choice]) -> None:
+    names = sorted(data.systems_to_draw(store), key=system_order)
+    if len(names) < 2:
+        st.info("The store has results of one system: there is none to compare it with.")
+        return
+    left, right = st.columns(2)
+    with left:
+        a = remembered("System A", names, names[-1], "system_a", titles.system)
+    with right:
+        b = remembered("System B", names, names[0], "system_b", titles.system)
+    pair = _releases_of(store, known, (a, b))
+    if a == b or pair is None:
+        st.info("A and B are the same system: choose another one." if a == b else "No release "
+                "has results of one of the systems.")  # fmt: skip
+        return
+    left, right = st.columns(2)
+    with right:
+        metric = _figure()
+    try:
+        found = data.across(store, pair, (a, b), metric)
+    except InputError as error:
+        st.info(plain(str(error)))
+        return
+    _paired(found, titles.system(a), titles.system(b), left)
+
+
+def _releases_of(
+    store: data.Store, known: Sequence[Choice], systems: tuple[str, str]
+) -> Pair | None:
+    """The release of each system, at first the newest that both have, else each one's newest."""
+    ids = [set(data.values(store, "release_id", Narrowing.of(system=[name]))) for name in systems]
+    of_each = [[one for one in known if some.intersection(one.release_ids)] for some in ids]
+    if not all(of_each):
+        return None
+    both = [one for one in of_each[0] if one in of_each[1]]
+    found = []
+    for column, key, some in zip(st.columns(2), ("a", "b"), of_each, strict=True):
+        by_name = {one.name: one for one in some}
+        first = (both or some)[-1].name
+        with column:
+            name = remembered(f"Release {key.upper()}", [*by_name], first, key, titles.release)
+        found.append(by_name[name])
+    return found[0], found[1]
+
+
+def _paired(found: SystemPairs, name_a: str, name_b: str, left: DeltaGenerator) -> None:
+    if not found.pairs:
+        st.info(f"{plain(name_a)} and {plain(name_b)} share no work in these releases.")
+        return
+    st.caption(
+        f"A is {plain(name_a)}, B is {plain(name_b)}: the best of both for each model, task, "
+        "precision family and sequence length. Two systems are no regression: there is a ratio, "
+        f"and no verdict. {found.only_a} only on A, {found.only_b} only on B."
+    )
+    frequent = matches.frequent(found.pairs)
+    with left:
+        precisions = _precision(frequent)
+    shown = [it for it in found.pairs if it.b.shown.precision in precisions]
+    pairs = sorted(shown, key=lambda it: -(it.judgement.ratio or 0.0))[:TABLED]
+    numbered = [(n, it) for n, it in enumerate(pairs, 1) if it.judgement.ratio is not None]
+    if numbered:
+        st.altair_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
+    left_out = ["B is", "99 %", "Audit", "System", "Runs"]
+    table = matches.frame(pairs, {}).drop(columns=left_out)
     if table["Figure"].nunique() == 1:
-        table = table.drop(columns="Figure")  # it is in the caption
-    metric = matches[0].metric
-    fills = {charts.verdict_mark(v, metric): it.fill for v, it in charts.VERDICT_STYLES.items()}
-    colored = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
-    return colored.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
-
-
-def escaped(table: Styler) -> Styler:
-    """The table with its words as `st.table` wants them, which takes cells for Markdown."""
-    worded: list[Hashable] = [name for name in table.columns if name not in ("No.", "B/A")]
-    return table.format(lambda words: plain(str(words)), subset=worded)
-
-
-def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
-    """The cells of a match; of its audit 'A ⚑ 1 error, B ⚑ 1 info', or nothing."""
-    result, metric = match.a.shown, match.metric
-    marks = {"A": mark(_findings(match.a, audited)), "B": mark(_findings(match.b, audited))}
-    return {
-        **_subject(result),
-        "B/A": match.judgement.ratio,
-        "B is": charts.verdict_mark(match.judgement.verdict, metric),
-        "99 %": report.interval(match.judgement).replace(" ", NO_BREAK),
-        "A": report.figure(result, metric),
-        "B": report.figure(match.b.shown, metric),
-        "Figure": METRICS[metric].title,
-        "Audit": ", ".join(f"{letter} {text}" for letter, text in marks.items() if text),
-        **_work(result),
-        "Configuration": report.how(match),
-        "Figures are": report.remark(match),
-    }
-
-
-def _lone(sides: Sequence[Side], asked: str | None) -> Styler:
-    """A table of sides without a match: values sort as numbers, printed with their digits."""
-    rows, texts = [], []
-    for side in sides:
-        result, metric = side.shown, compare.metric_for([side], [side], asked)
-        texts.append(report.figure(result, metric))
-        rows.append({
-            **_subject(result),
-            "Value": compare.usable(result, metric),
-            "Figure": METRICS[metric].title,
-            **_work(result),
-            "Configuration": report.configuration(result),
-            "Figures are": report.remark_of(side),
-        })  # fmt: skip
-    table = pd.DataFrame(rows).astype({"Value": "Float64"}).style
-    for place, text in enumerate(texts):
-        # The text is bound to each row: the formatter's own argument is the value.
-        table.format(partial(_text_of, text), subset=([place], ["Value"]), na_rep=UNKNOWN)
-    return table
-
-
-def _text_of(text: str, _value: float) -> str:
-    return text
-
-
-def _subject(result: Result) -> dict[str, str]:
-    systems = f"{result.num_gpus:,} × {result.system_title}"
-    return {"Model": charts.model(result), "System": systems}
-
-
-def _work(result: Result) -> dict[str, str]:
-    precision = titles.precision(result.precision) or UNKNOWN
-    return {"Precision": precision, "Work": charts.work(result)}
-
-
-# ------------------------------------------------------- the releases that the page opens on
-
-
-def offered(known: Iterable[Choice]) -> list[Choice]:
-    """The releases in their order, but those without a stated version last."""
-    return sorted(known, key=lambda choice: UNATTRIBUTED in choice.name)
-
-
-def opened_on(known: Sequence[Choice], work: Work, a: Choice | None, b: Choice | None) -> Pair:
-    """The two releases to compare; `a` and `b` are those that a link names, None if it does not."""
-
-    def partner(choice: Choice) -> Choice:
-        """The other release that shares most work with this choice, the newest of those."""
-        others = [other for other in reversed(known) if not other.overlaps(choice)]
-        return max(others, key=lambda other: num_shared((choice, other), work), default=choice)
-
-    if a is not None:
-        return a, b or partner(a)
-    if b is not None:
-        return partner(b), b
-    return opening_pair(known, work) or (partner(known[-1]), known[-1])
-
-
-def opening_pair(known: Sequence[Choice], work: Work) -> Pair | None:
-    """The pair that shares most work of each framework's newest two releases that share any.
-
-    If there is none, of all releases, those without a stated version as A. None: no two share work.
-    `known` is in the order of `perfdb.compare.releases.known_releases`.
-    """
-    released = (choice for choice in known if choice.version is not None)
-    newest: list[Pair] = []
-    for versions in grouped(released, lambda choice: choice.framework).values():
-        pairs = ((a, b) for b, a in combinations(reversed(versions), 2))
-        newest += [*(pair for pair in pairs if num_shared(pair, work))][:1]
-    unattributed_first = sorted(known, key=lambda choice: UNATTRIBUTED not in choice.name)
-    others = [
-        (a, b)
-        for a, b in combinations(unattributed_first, 2)
-        if not a.overlaps(b) and num_shared((a, b), work)
-    ]
-    return max(newest or others, key=lambda pair: num_shared(pair, work), default=None)
-
-
-def num_shared(pair: Pair, work: Work) -> int:
-    """How many workloads both releases have results of."""
-    a, b = ({key for number in one.release_ids for key in work.get(number, ())} for one in pair)
-    return len(a & b)
+        table = table.drop(columns="Figure")
+    on = [f"{it.a.shown.num_gpus:,} → {it.b.shown.num_gpus:,}" for it in pairs]
+    table.insert(2, "GPUs", on)
+    styled = table.style.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
+    st.table(matches.escaped(styled), hide_index=True)
+    download(table, "perfdb-systems.csv")

@@ -57,7 +57,7 @@ class Measured(Figures):
 
 def show() -> None:
     """The page."""
-    st.title("Look into runs")
+    st.title("Run")
     store = data.store()
     numbers = data.outcomes(store)
     if not numbers:
@@ -132,8 +132,7 @@ def _show_run(store: data.Store, run: ChosenRun) -> None:
         st.code(shlex.join(run.command), language="bash", wrap_lines=True)
     if run.environment:
         _environment(run.environment)
-    st.subheader("Files it was read from")
-    grid(data.files(store, run.run_id), "The files that the run was read from")
+    _files(store, run.run_id)
 
 
 def _figures(results: pd.DataFrame, audited: Findings) -> None:
@@ -152,16 +151,28 @@ def _figures(results: pd.DataFrame, audited: Findings) -> None:
         st.caption(plain(f"Measured: from {steps}."))
 
 
+@st.fragment
 def _steps(steps: pd.DataFrame) -> None:
     if steps.empty:
         st.info("No step of this run was recorded.")
         return
-    left, right = st.columns(2)
-    left.subheader("Step time")
-    left.altair_chart(charts.step_times(steps))
-    if steps["loss"].notna().any():
-        right.subheader("Loss")
-        right.altair_chart(charts.losses(steps))
+    places = iter([*st.columns(2), *st.columns(2)])
+    for title, chart in (("Step time", charts.step_times(steps)), *charts.curves(steps)):
+        with next(places):
+            st.subheader(title)
+            st.altair_chart(chart, alt=f"{title} of each step")
+
+
+@st.fragment
+def _files(store: data.Store, run_id: str) -> None:
+    """The files of the run, and the end of the one that is chosen."""
+    st.subheader("Files it was read from")
+    files = data.files(store, run_id)
+    grid(files, "The files that the run was read from")
+    hashes = dict(zip(files["name"], files["sha256"], strict=True))
+    name = st.selectbox("Show the end of", list(hashes), index=None, placeholder="a file")
+    if name:
+        st.code(data.tail(store, hashes[name]), language=None, height=400)
 
 
 def _environment(environment: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Whether releases count the FLOPs of a token alike: else their TFLOP/s cannot be compared."""
+"""Whether releases count the same FLOPs per token: else their TFLOP/s cannot be compared."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise

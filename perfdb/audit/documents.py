@@ -17,7 +17,7 @@ from perfdb.errors import Diagnostic
 from perfdb.record import Finding, Severity
 
 NAME = "arithmetic"
-MEANING = "a calculation that a document works out comes to the number it prints"
+MEANING = "a calculation in a document gives the number that it prints"
 LONGEST = 300
 """Characters of an expression; a longer one is no worked example."""
 LARGEST_EXPONENT = 100

@@ -57,7 +57,7 @@ def outliers(group: Sequence[Counted], agreed: Sequence[Counted]) -> list[Counte
 
 
 def explaining(row: Result, count: Interval) -> list[Convention]:
-    """The conventions whose formula gives what the row's figures come to."""
+    """The conventions with a formula that gives the row's figures."""
     computed = ((one, by_formula(row, one)) for one in flops.CONVENTIONS.values())
     return [one for one, value in computed if value and count.agrees(value)]
 

@@ -51,7 +51,7 @@ class Interval:
         return self.low <= other.upper and other.low <= self.upper
 
     def or_cut(self) -> "Interval":
-        """Room for a printed number whose last digits were cut off instead of rounded."""
+        """Room for a printed number with its last digits cut off instead of rounded."""
         return Interval(self.value, self.low, self.high + (self.high - self.value))
 
     def with_cut(self) -> "Interval":

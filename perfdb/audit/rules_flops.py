@@ -131,9 +131,9 @@ TWICE = 1.8
 
 
 @release_rule(
-    "GFLOP per token is what the model's formula gives under the FLOPs convention that is stated, "
-    "else under the one that most rows of the release follow; of a model that the catalogue lacks, "
-    "no more than 1.8 times what all parameters that its name states can count"
+    "GFLOP per token follows from the model's formula, in the stated FLOPs convention, "
+    "otherwise in the one of most rows of the release. For a model that the catalog lacks, "
+    "it is at most 1.8 times what all parameters in its name can count"
 )
 def flops_formula(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each row that its formula does not explain and its peers can agree with."""
@@ -250,8 +250,9 @@ _OF_TOKENS = ("tokens_per_sec_per_gpu", "step_time_s", TOTAL)
 
 
 @row_rule(
-    "model TFLOP/s, as printed or as tokens/s come to by the model's formula, are 85 % at the most "
-    "of the dense peak of the system at the precision, and those of a page 1 % at the least"
+    "model TFLOP/s are at most 85 % of the dense peak of the system at the precision, and "
+    "at least 1 % on a page. They are printed, or follow from tokens/s by the model's "
+    "formula"
 )
 def peak(row: Result, release: ReleaseRows) -> Iterator[Finding]:
     """A row too close to the peak or too far below; to every peak where no precision is known.
@@ -323,7 +324,7 @@ def _near_peak(row: Result, field: str, rate: Interval, limit: float) -> Finding
 
 @row_rule("the GPUs of the system have units for the precision")
 def precision(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
-    """A row in a precision that its system, whose peaks are known, does not have."""
+    """A row in a precision that its system does not have, if its peaks are known."""
     every, known = catalog.precisions(), equations.peaks(row)
     recipe = every.get(row.precision or "")
     if known and recipe and not recipe.is_of(known):
@@ -337,7 +338,7 @@ def precision(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
         )
 
 
-@release_rule("the model is in the catalogue")
+@release_rule("the model is in the catalog")
 def unknown_model(release: ReleaseRows) -> Iterator[Finding]:
     """One finding for each model of a release that the catalog does not hold."""
     for name, rows in grouped(release.rows, lambda row: row.model).items():

@@ -9,12 +9,12 @@ from perfdb.audit.rules import ReleaseRows, identity, row_rule
 from perfdb.record import Finding, Result, Severity
 
 SPLITS_UNEVENLY = "automodel"
-"""The framework whose schedules give some stages a layer more than others."""
+"""The framework with schedules that put one layer more on some stages."""
 
 
 @row_rule("TP × PP × CP divides the number of GPUs")
 def world_size(row: Result, release: ReleaseRows) -> Iterator[Finding]:
-    """A row whose layout leaves GPUs over."""
+    """A row with a layout that leaves GPUs over."""
     product = equations.model_parallel(row)
     if row.num_gpus % product == 0:
         return
@@ -61,7 +61,7 @@ def data_parallel(row: Result, release: ReleaseRows) -> Iterator[Finding]:
 
 @row_rule("EP × ETP divides TP × CP × DP; EP divides the number of experts")
 def expert_parallel(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
-    """A row whose experts do not fit on the GPUs of a stage, or are not so many."""
+    """A row with experts that do not fit on the GPUs of a stage, or are not so many."""
     experts, tensor = size(row, "expert_parallel"), row.expert_tensor_parallel
     stage, model = equations.stage_gpus(row), catalog.models().get(row.model)
     if experts == 1:
@@ -90,7 +90,7 @@ def expert_parallel(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
 
 @row_rule("VP above 1 needs PP above 1, and PP × VP divides the layers")
 def virtual_pipeline(row: Result, release: ReleaseRows) -> Iterator[Finding]:
-    """A row whose virtual pipeline cannot be, or needs a layout that the row does not state."""
+    """A row with an impossible virtual pipeline, or one that needs an unstated layout."""
     parts, stages = size(row, "virtual_pipeline"), size(row, "pipeline_parallel")
     model, cuts = catalog.models().get(row.model), stages * parts
     layers, severity = model.num_layers if model else 0, Severity.ERROR
@@ -127,7 +127,7 @@ def virtual_pipeline(row: Result, release: ReleaseRows) -> Iterator[Finding]:
     "are swapped"
 )
 def micro_batch(row: Result, release: ReleaseRows) -> Iterator[Finding]:
-    """A row whose micro-batches do not fit into the global or the local batch."""
+    """A row with micro-batches that do not fit into the global or the local batch."""
     if exchanged := equations.swapped(row):
         yield _swapped(row, exchanged)
         return
@@ -178,9 +178,9 @@ def _swapped(row: Result, exchanged: Result) -> Finding:
     )
 
 
-@row_rule("GA is GBS ÷ (MBS × DP), a whole number (LBS in place of MBS for AutoModel)")
+@row_rule("GA is GBS ÷ (MBS × DP), a whole number (LBS instead of MBS for AutoModel)")
 def gradient_accumulation(row: Result, release: ReleaseRows) -> Iterator[Finding]:
-    """A row whose batch is no whole number of accumulation steps, or not the printed number.
+    """A row with a batch that is no whole number of accumulation steps, or not the printed one.
 
     Where GBS and MBS are swapped, the row is checked with the two exchanged.
     """

@@ -65,8 +65,8 @@ COPIED: Final = tuple(field for field in FIGURES if field != "mfu")
 
 
 @release_rule(
-    "systems, or precisions of a system, of different peaks do not print the same two figures for "
-    "the same work"
+    "systems, or precisions of a system, with different peaks do not print the same two "
+    "figures for the same work"
 )
 def same_figures(release: ReleaseRows) -> Iterator[Finding]:
     """Published rows with the figures of a row of another system or precision."""
@@ -128,7 +128,7 @@ def _copy(row: Result, other: Result, far: float) -> Finding:
     )
 
 
-@release_rule("a figure that other rows of the table have, and the row itself determines, is there")
+@release_rule("a row has every figure that other rows of the table have and that it determines")
 def missing_figure(release: ReleaseRows) -> Iterator[Finding]:
     """Published rows that lack a figure which their table has, with the value it should have."""
     published = [row for row in release.rows if not row.is_measured]

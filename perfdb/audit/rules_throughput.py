@@ -120,7 +120,7 @@ def _time_to_train(title: str, row: Result) -> Interval | None:
     return rate.under(work) if rate else None
 
 
-@row_rule("a figure is above 0 and finite; what is not known is left out")
+@row_rule("a figure is above 0 and finite; unknown values are left out")
 def zero_figure(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
     """Figures that are 0, negative or no number, in the store or on the page."""
     for field in (*FIGURES, TOTAL):
@@ -141,7 +141,7 @@ def zero_figure(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
 
 @row_rule("the standard deviation of a measured run's step times is within 10 % of their mean")
 def step_spread(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
-    """A measured row whose steps spread too much."""
+    """A measured row with steps that spread too much."""
     mean, deviation = row.step_time_mean_s, row.step_time_stdev_s
     if not (row.is_measured and mean and deviation and deviation > MOST_SPREAD * mean):
         return
@@ -159,7 +159,7 @@ def step_spread(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
     )
 
 
-@row_rule("the nodes of a measured run are alike in GPUs, clocks, software and network")
+@row_rule("the nodes of a measured run have the same GPUs, clocks, software and network")
 def unlike_nodes(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
     """A measured row over nodes that differ: the slowest sets the pace of all."""
     for note in row.notes:
@@ -211,7 +211,7 @@ def low_precision_throughput(release: ReleaseRows) -> Iterator[Finding]:
     )
 
 
-@row_rule("the rates that a program prints itself are those that follow from its steps")
+@row_rule("the rates that a program prints follow from its steps")
 def emitted(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
     """Each rate that a program prints and that is another than the computed one; why, if known."""
     for field, explain in _EXPLANATIONS.items():

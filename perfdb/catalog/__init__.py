@@ -6,6 +6,7 @@ add systems and models of their own in perfdb.toml, which `perfdb.config` reads.
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from perfdb.catalog.load import (
     squeezed,
 )
 from perfdb.catalog.proxy import Models, proxy_name
-from perfdb.errors import CatalogError, Diagnostic, suggestion
+from perfdb.errors import NEAREST, CatalogError, Diagnostic, nearest
 
 __all__ = [
     "Model", "Peak", "Precision", "System", "has_gpus", "model", "models", "named_model",
@@ -63,19 +64,20 @@ def models() -> Mapping[str, Model]:
 def system(name: str) -> System:
     """The system of a name. Raises CatalogError with the names that there are."""
     if name not in systems():
-        raise CatalogError(Diagnostic("system", f"no system {name!r}", remedy=other_systems()))
+        raise CatalogError(Diagnostic("system", f"no system {name!r}", remedy=other_systems(name)))
     return systems()[name]
 
 
-def other_systems() -> str:
-    """What to do about a system that is not here. No name is near to it: an H20 is no H200."""
-    return f"known: {', '.join(sorted(systems()))}; docs/how-to/add.md says how to add one"
+def other_systems(name: str) -> str:
+    """What to do about a system that is not here. None is meant for sure: an H20 is no H200."""
+    near = get_close_matches(name.casefold(), systems(), n=NEAREST, cutoff=0.0)
+    return f"nearest: {', '.join(near)}; docs/how-to/add.md says how to add one"
 
 
 def model(name: str) -> Model:
     """The model of a name. Raises CatalogError with a suggestion."""
     if name not in models():
-        remedy = suggestion(name, models())
+        remedy = nearest(name, models())
         raise CatalogError(Diagnostic("model", f"no model {name!r}", remedy=remedy))
     return models()[name]
 

@@ -2,7 +2,7 @@
 
 Each is for a light and for a dark background, 3:1 or more against white or #121212. Precisions of
 one family have colors of one hue or next to it, and systems of one generation too; those of one
-family differ in lightness, so that they can be told apart without hues.
+family differ in lightness, so that they differ without hues.
 """
 
 from collections.abc import Mapping

@@ -96,7 +96,7 @@ def system(printed: str) -> str | Refusal:
     """The system of a printed name, by its name, title or aliases in the catalog."""
     if known := catalog.named_system(printed):
         return known
-    return Refusal(f"no system {printed!r} in the catalogue", catalog.other_systems())
+    return Refusal(f"no system {printed!r} in the catalogue", catalog.other_systems(printed))
 
 
 def system_of_gpu(gpu: str) -> str | Refusal:

@@ -12,40 +12,42 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from perfdb import __version__
 from perfdb.cli import output
 from perfdb.errors import PerfdbError, suggestion
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("runner.cli:run", "Run recipes: plan, execute, leave one run directory per case."),
-    "jobs": ("runner.slurm.cli:jobs", "List the Slurm jobs of runs that have not ended."),
-    "logs": ("runner.slurm.cli:logs", "Print what the Slurm job of a case prints."),
-    "cancel": ("runner.slurm.cli:cancel_jobs", "Cancel the Slurm jobs of cases."),
-    "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages and logs into the store."),
-    "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw what a page stated or a run measured."),
-    "compare": ("perfdb.cli.compare:compare", "Compare two releases, case by case."),
-    "trend": ("perfdb.cli.trend:trend", "Follow figures over releases, and find regressions."),
-    "reproduce": ("perfdb.cli.reproduce:reproduce", "Say how to get a number; get it again."),
-    "bisect": ("perfdb.cli.bisect:bisect", "Find the version at which a case became slower."),
-    "diff": ("perfdb.cli.diff:diff", "Say in what two runs differ."),
-    "audit": ("perfdb.cli.audit:audit", "Find numbers that cannot be true."),
-    "verify": ("perfdb.cli.verify:verify", "Prove that the store's figures follow from its bytes."),
-    "recompute": ("perfdb.cli.recompute:recompute", "Recompute measured figures from their steps."),
-    "export": (
-        "perfdb.cli.export:export",
-        "Write results as CSV, JSON, Parquet, Markdown or PyTorch.",
-    ),
+    "run": ("runner.cli:run", "Run benchmark recipes on this machine or on Slurm."),
+    "jobs": ("runner.slurm.cli:jobs", "List the Slurm jobs of unfinished runs."),
+    "logs": ("runner.slurm.cli:logs", "Print the log of a case's Slurm job."),
+    "cancel": ("runner.slurm.cli:cancel_jobs", "Cancel Slurm jobs."),
+    "ingest": ("perfdb.cli.ingest:ingest", "Read runs, published pages, and logs into the store."),
+    "withdraw": ("perfdb.cli.withdraw:withdraw", "Withdraw the results of a page, file, or run."),
+    "releases": ("perfdb.cli.results:releases", "List the releases in the store."),
+    "results": ("perfdb.cli.results:results", "List the results in the store."),
+    "compare": ("perfdb.cli.compare:compare", "Compare two releases."),
+    "report": ("perfdb.cli.report:report", "Report what changed in a release, with your notes."),
+    "baseline": ("perfdb.cli.baseline:baseline", "Name a set of releases to compare with."),
+    "trend": ("perfdb.cli.trend:trend", "Follow results across releases and find regressions."),
+    "reproduce": ("perfdb.cli.reproduce:reproduce", "Show how to reproduce a result."),
+    "bisect": ("perfdb.cli.bisect:bisect", "Find the version that changed a case's speed."),
+    "diff": ("perfdb.cli.diff:diff", "Show the differences between two runs."),
+    "audit": ("perfdb.cli.audit:audit", "Find results that contradict themselves."),
+    "verify": ("perfdb.cli.verify:verify", "Check the store against its original files."),
+    "recompute": ("perfdb.cli.recompute:recompute", "Recompute figures from stored steps."),
+    "export": ("perfdb.cli.export:export", "Export results, runs, or steps."),
     "publish": ("perfdb.cli.publish:publish", "Write release pages for another project's docs."),
-    "recipes": ("perfdb.cli.recipes:recipes", "List, show and validate recipes; their schema."),
-    "systems": ("perfdb.cli.catalog:systems", "List the systems; detect this machine's."),
+    "recipes": ("perfdb.cli.recipes:recipes", "List, show, and check recipes."),
+    "systems": ("perfdb.cli.catalog:systems", "List the systems, and detect this one."),
     "models": ("perfdb.cli.catalog:models", "List the models and their shapes."),
-    "db": ("perfdb.cli.db:db", "Upgrade and check the store's schema; copy the store."),
-    "selftest": ("runner.cli:selftest", "Prove that this machine's runner computes correctly."),
+    "db": ("perfdb.cli.db:db", "Upgrade, check, and copy the store."),
+    "selftest": ("runner.cli:selftest", "Check that training on this machine is correct."),
     "mcp": ("perfdb.cli.mcp:mcp", "Serve the store to agents, read-only."),
-    "dashboard": ("dashboards.cli:dashboard", "Open the Streamlit dashboard."),
+    "dashboard": ("dashboards.cli:dashboard", "Open the dashboard in a browser."),
 }
-"""Each command's module and function, loaded when it is asked for, and its line in the help."""
+"""Each command's module and function, imported on use, and its line in the help."""
 
 
 class LazyGroup(click.Group):
@@ -54,6 +56,16 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order people meet them."""
         return list(COMMANDS)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names and options that begin so, without importing any command."""
+        if not incomplete.startswith("-"):
+            return [
+                CompletionItem(name, help=line)
+                for name, (_, line) in COMMANDS.items()
+                if name.startswith(incomplete)
+            ]
+        return click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name, imported now."""
@@ -72,7 +84,7 @@ class LazyGroup(click.Group):
         for before, word in pairwise(["perfdb", *args]):
             if not word or (word.startswith("--") and word.endswith("=")):
                 what = word or f"what follows {before}"
-                ctx.fail(f"{what} is empty: is a variable not set? leave out what is not meant")
+                ctx.fail(f"{what} is empty: is a variable not set?")
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -90,19 +102,30 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+EPILOG = """\b
+Examples:
+  perfdb run recipes/                   run the recipes that fit this machine
+  perfdb ingest                         read the runs into the store
+  perfdb compare 25.07 25.09            compare two releases
+  perfdb dashboard                      explore the results in a browser
+\b
+Exit codes:
+  0    success
+  1    something failed, or --fail-on found a problem
+  2    invalid input
+  3    a bug in perfdb
+  130  interrupted
+  141  the reader of a pipe stopped reading
+"""
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="perfdb")
 def cli() -> None:
     """The system of record for LLM training performance.
 
-    \b
-    perfdb run recipes/        run the benchmark recipes that fit this machine
-    perfdb ingest              read the runs into the store
-    perfdb dashboard           explore and compare them by release
-
-    The store is perfdb.sqlite in the current folder unless --db or PERFDB_URL names another.
-    Exit codes: 0 done, 1 something failed or a gate (--fail-on) closed, 2 bad input, 3 a defect of
-    perfdb, 130 interrupted, 141 nobody reads the output any more.
+    The store is perfdb.sqlite in the current folder. --db or PERFDB_URL names another one. Scripts
+    use --json. NO_COLOR turns off colors.
     """
 
 
@@ -113,7 +136,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
     """
     output.check()
     sys.unraisablehook = _again
-    gc.set_threshold(100_000)  # a command makes much that it keeps to its end, and hardly a cycle
+    gc.set_threshold(1_000_000)  # a command makes much that it keeps to its end, and hardly a cycle
     try:
         code = _ended(group, obj)
         output.flush()
@@ -164,8 +187,8 @@ def _ended(group: click.Command, obj: object) -> int:
         ) as file:
             traceback.print_exception(error, file=file)
         click.echo(
-            f"defect: {type(error).__name__}: {error}\nThis is a fault of perfdb {__version__}, "
-            f"not yours. Please report it with {Path(file.name)}",
+            f"defect: {type(error).__name__}: {error}\nThis is a bug in perfdb {__version__}. "
+            f"Please report it with {Path(file.name)}",
             err=True,
         )
         return 3

@@ -1,7 +1,7 @@
 """`perfdb audit`: find numbers that cannot be true, in the store and in documents."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -9,7 +9,7 @@ import click
 from perfdb import catalog
 from perfdb.audit import across_releases, check, report, review
 from perfdb.audit import documents as worked_examples
-from perfdb.cli import gates, options
+from perfdb.cli import gates, options, tables
 from perfdb.compare.releases import release_ids
 from perfdb.db.session import DEFAULT_URL, reading_current, store_url
 from perfdb.errors import InputError
@@ -20,14 +20,20 @@ from perfdb.units import counted
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb audit --release 'nemo 25.04'",
+        "perfdb audit page.md --fail-on error",
+        "perfdb audit --format sarif",
+    )
+)
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT]...", type=FILE)
 @options.db_option
 @options.only_options("release", "system")
-@gates.severity_option(options.NEVER, "Exit with 1 where a finding is as grave as this, or graver.")
-@options.format_option(["table", "json", "markdown", "sarif"], "How to print them.")
+@gates.severity_option(options.NEVER, "Exit with 1 if a finding is this severe or worse.")
+@options.format_option(["text", "json", "markdown", "sarif"], "The output format.")
 @options.json_format_option
-@click.option("--each", is_flag=True, help="List each finding of a rule that objects to many rows.")
+@click.option("--each", is_flag=True, help="List every finding of the rules that match many rows.")
 @gates.acknowledged_option
 def audit(
     documents: Sequence[Path],
@@ -37,13 +43,12 @@ def audit(
     each: bool,
     **words: str | None,
 ) -> int:
-    """Look for numbers that contradict one another, within the rounding of what was printed.
+    """Find numbers that contradict each other beyond rounding.
 
-    Audits the current results of the store, and the worked examples of their pages and of each
-    DOCUMENT, such as '4096 * 256 / 2.693 = 389371', and their tables of configurations: how GPUs
-    are used, without a figure. Without --fail-on it exits with 0 whatever it finds, and with 2
-    where a document holds nothing to audit. Findings that the reviewed file accepts are shown as
-    explained and close no gate.
+    The audit checks the current results in the store. In pages and in each DOCUMENT, it also checks
+    worked examples, such as '4096 * 256 / 2.693 = 389371'. The same goes for tables of
+    configurations without figures. Accepted findings are marked as explained, and --fail-on
+    ignores them. A DOCUMENT with nothing to audit is an error (exit code 2).
     """
     release, system = words["release"], words["system"]
     known, named = review.accepted(reviewed), _texts(documents)
@@ -65,7 +70,7 @@ def audit(
     for problem in problems:
         click.echo(f"note: {problem}", err=True)
     _print(findings, style, each=each)
-    if style in ("table", "markdown"):
+    if style in ("text", "markdown"):
         count = sum(system in (None, it.system) for it in results)
         summary = _summary(findings, count, len(configured), documents)
         click.echo(f"{summary}.", err=style == "markdown")
@@ -114,28 +119,26 @@ def _print(findings: Sequence[Finding], style: str, *, each: bool) -> None:
         rules[worked_examples.NAME] = worked_examples.MEANING
         rules[across_releases.NAME] = across_releases.MEANING
         options.print_json(report.sarif(findings, rules))
-    elif findings:
-        columns = ("Severity", "Rule", "Result", "Finding", "Source")
-        options.print_table("Findings", columns, _rows(findings, each=each))
+    else:
+        for line in _lines(findings, each=each):
+            tables.echo(line)
 
 
-def _rows(findings: Sequence[Finding], *, each: bool) -> list[tuple[str, ...]]:
-    """What many short runs have in common is printed once; each line of a page is named."""
+def _lines(findings: Sequence[Finding], *, each: bool) -> Iterator[str]:
+    """What many runs have in common is printed once; each line of a page has its own."""
 
     def words(it: Finding) -> tuple[str, ...]:
-        return it.kind, it.rule, report.subject(it), report.sentence(it) + "\n"
+        return it.kind, it.rule, report.subject(it), it.message, it.suggestion or ""
 
     single, by_rule = (findings, {}) if each else report.summarized(findings)
     same = grouped(single, lambda it: (words(it), it.source_line and report.place(it)))
-    rows = []
     for group in same.values():
-        place, more = report.place(group[0]), len(group) - 1
-        rows.append((*words(group[0]), f"{place}\nand {more:,} more" if more else place))
+        yield from gates.finding_lines(group[0], len(group) - 1)
     for rule, some in by_rule.items():
-        meaning = f"{check.RULES[rule].meaning}: not so in these; --each lists them\n"
-        place = f"{report.place(some[0])}\nand {len(some) - 1:,} more"
-        rows.append((some[0].kind, rule, counted(len(some), "result"), meaning, place))
-    return rows
+        meaning = f"{counted(len(some), 'result')} against this rule: {check.RULES[rule].meaning}"
+        one = some[0].model_copy(update={"message": meaning, "model": None, "suggestion": None})
+        yield from gates.finding_lines(one, len(some) - 1)
+        yield f"  list each: {tables.styled('perfdb audit --each', bold=True)}"
 
 
 def _summary(

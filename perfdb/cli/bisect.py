@@ -19,7 +19,7 @@ from perfdb.cli.reproduce import DEFAULT, measured
 from perfdb.compare import Judgement, Side, Verdict, metric_for, report
 from perfdb.compare.bisect import SOUGHT, is_changed, search
 from perfdb.compare.verdict import judge
-from perfdb.errors import Diagnostic, InputError, RunError, suggestion
+from perfdb.errors import Diagnostic, InputError, RunError, nearest
 from perfdb.jsonfile import content_hash
 from perfdb.record import Frozen
 from perfdb.rundir import RunDir
@@ -47,35 +47,41 @@ class Version(Frozen):
         return f"{self.name}-{content_hash(self.model_dump())[:6]}"
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb bisect 25.07 25.09 --case smoke-dp2 --versions versions.yaml",
+        "perfdb bisect a b --case smoke-dp2 --versions versions.yaml --min-change 2%",
+    )
+)
 @click.argument("a")
 @click.argument("b")
-@click.option("--case", required=True, metavar="CASE", help="The name of the case to run.")
+@click.option("--case", required=True, metavar="CASE", help="The case to run.")
 @click.option("--versions", "file", required=True, metavar="FILE", help="The versions, in order.",
               type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--recipes", "recipes_", default=DEFAULT, show_default=True, metavar="PATH",
-              type=click.Path(path_type=Path), help="Where the recipe of the case is.")  # fmt: skip
+              type=click.Path(path_type=Path), help="The recipe file or folder.")  # fmt: skip
 @click.option("--output", default="bisect", show_default=True, type=click.Path(path_type=Path),
-              help="The folder for the run directories of each version.")  # fmt: skip
+              help="The folder for the run directories.")  # fmt: skip
 @click.option("--launcher", type=click.Choice(["local", "slurm"]), default="local",
-              show_default=True, help="Where to start the processes.")  # fmt: skip
-@click.option("--cluster", metavar="FILE", help="As of `perfdb run`.")
-@click.option("--slurm", metavar="KEY=VALUE", multiple=True, help="As of `perfdb run`.")
+              show_default=True, help="Where to run.")  # fmt: skip
+@click.option("--cluster", metavar="FILE", help="As for `perfdb run`.")
+@click.option("--slurm", metavar="KEY=VALUE", multiple=True, help="As for `perfdb run`.")
 @click.option("--repeat", metavar="N", default=3, show_default=True, type=click.IntRange(min=1),
-              help="Runs of each version at first.")  # fmt: skip
-@click.option("--max-repeat", metavar="N", default=9, show_default=True, help="Runs of each version"
-              " at most, where fewer are too noisy.", type=click.IntRange(min=1))  # fmt: skip
+              help="The number of runs per version at first.")  # fmt: skip
+@click.option("--max-repeat", metavar="N", default=9, show_default=True, help="The most runs per"
+              " version, if the results are noisy.", type=click.IntRange(min=1))  # fmt: skip
 @click.option("--min-change", "least", metavar="PERCENT", default="0%", callback=gates.fraction,
-              help="Look for a change of this or more, such as 2%.")  # fmt: skip
+              help="The smallest change to find, such as 2%.")  # fmt: skip
 @options.metric_option("judge")
 @options.json_option
 def bisect(*, as_json: bool, **asked: object) -> int:
-    """Run a case on versions between A and B, and name the first that is as B.
+    """Find the version between A and B that made a case slower or faster.
 
-    A and B are names in the file of versions, a YAML list in order; each has a `name` and a
-    `container`, a `python` or an `environment`. A version is judged against A as of `perfdb
-    compare`; where that cannot be told, both are run again, up to --max-repeat. The same command
-    again goes on. Exit code 1: A and B are the same, or several versions are left.
+    A and B are names in the file of versions. Each version there has a `name`, and a `container`,
+    a `python`, or an `environment`. The command runs the case on each version that it tries, and
+    compares it with A as `perfdb compare` does. If the result is inconclusive, it runs both again,
+    up to --max-repeat times. Run the same command again to continue. It exits with 1 if A and B
+    are the same, or if more than one version remains.
     """
     with TemporaryDirectory() as folder:
         walk = _Walk(folder=Path(folder), **_checked(asked))  # type: ignore[arg-type]  # click's
@@ -83,7 +89,7 @@ def bisect(*, as_json: bool, **asked: object) -> int:
     if as_json:
         options.print_json(document)
     else:
-        columns = ("Version", "Runs", "B/A", "99 % interval", "It is")
+        columns = ("Version", "Runs", "B/A", "99 % interval", "Verdict")
         options.print_table(f"{walk.case}, A: {walk.versions[0].name}", columns, walk.rows)
         click.echo(document["answer"])
     return 0 if document["first"] else 1
@@ -101,7 +107,7 @@ def _checked(asked: dict[str, object]) -> dict[str, object]:
         raise InputError(Diagnostic(str(file), message, remedy="give --launcher slurm"))
     names = [spec.name for loaded in recipe.load([recipes]) for spec in loaded.points]
     if case not in names:
-        remedy = suggestion(str(case), names)
+        remedy = nearest(str(case), names)
         raise InputError(Diagnostic("--case", f"no case {case!r} in {recipes}", remedy=remedy))
     return {**asked, "versions": versions, "recipes": recipes, "case": case}
 
@@ -129,7 +135,7 @@ def between(versions: Sequence[Version], a: str, b: str, where: str) -> list[Ver
     for name in (a, b):
         if name not in names:
             message = f"no version {name!r}"
-            raise InputError(Diagnostic(where, message, remedy=suggestion(name, names)))
+            raise InputError(Diagnostic(where, message, remedy=nearest(name, names)))
     if a == b:
         raise InputError(Diagnostic(where, f"A and B are both {a}", remedy="name two"))
     first, last = names.index(a), names.index(b)

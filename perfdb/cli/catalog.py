@@ -5,14 +5,19 @@ import dataclasses
 import click
 
 from perfdb import units
-from perfdb.cli.options import json_option, print_json, print_names
+from perfdb.cli import options
+from perfdb.cli.options import json_option, print_json, print_table, wide_option
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True,
+    epilog=options.examples("perfdb systems", "perfdb systems detect --json"),
+)
+@wide_option
 @json_option
 @click.pass_context
 def systems(context: click.Context, /, as_json: bool) -> None:
-    """List the systems, their GPUs and their dense peaks; `detect` says which this machine is."""
+    """List the systems with their GPUs and dense peaks."""
     if context.invoked_subcommand:
         return
     from perfdb import catalog
@@ -28,27 +33,31 @@ def systems(context: click.Context, /, as_json: bool) -> None:
         size = entry.gpus_per_node, entry.nvlink_domain, units.number(entry.memory_gb)
         rows.append((entry.name, entry.gpu, *size, *printed))
     columns = ("System", "GPU", "GPUs/node", "NVLink domain", "Memory (GB)", "BF16", "FP8", "FP4")
-    title, spare = "Systems; peaks in dense TFLOP/s per GPU", ("NVLink domain", "GPUs/node")
-    print_names(title, columns, rows, spare)
+    title, spare = "Systems (peaks: dense TFLOP/s per GPU)", ("NVLink domain", "GPUs/node")
+    print_table(title, columns, rows, spare)
 
 
-@systems.command()
+@systems.command(epilog=options.examples("perfdb systems detect"))
 @json_option
 def detect(as_json: bool) -> None:
-    """Say which system this machine is. A GPU that no system has is not guessed at."""
+    """Show which system this machine is.
+
+    perfdb does not guess: a GPU that is not in the catalog matches no system.
+    """
     from perfdb import hardware
 
     found = hardware.detect()
     if as_json:
         print_json(dataclasses.asdict(found))
     else:
-        click.echo(f"{found.system or 'no system of the catalogue'}: {found.reason}")
+        click.echo(f"{found.system or 'no system in the catalog'}: {found.reason}")
 
 
-@click.command()
+@click.command(epilog=options.examples("perfdb models --wide", "perfdb models --json"))
+@wide_option
 @json_option
 def models(as_json: bool) -> None:
-    """List the models, their shapes and their training FLOPs per token."""
+    """List the models with their shapes and training FLOPs per token."""
     from perfdb import catalog
     from perfdb.flops import LISTED_AT, flops_per_token
 
@@ -66,5 +75,5 @@ def models(as_json: bool) -> None:
         rows.append((it.name, it.family, *shape, gflop, it.source))
     columns = ("Model", "Family", "Layers", "Hidden", "FFN", "Heads", "KV heads", "Experts",
                "GFLOP/token", "Source")  # fmt: skip
-    title = f"Models; FLOPs at sequence length {LISTED_AT:,}, causal attention"
-    print_names(title, columns, rows, ("Source", "KV heads", "Heads", "FFN", "Hidden", "Layers"))
+    title = f"Models (FLOPs at sequence length {LISTED_AT:,}, causal attention)"
+    print_table(title, columns, rows, ("Source", "KV heads", "Heads", "FFN", "Hidden", "Layers"))

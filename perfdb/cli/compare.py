@@ -15,6 +15,7 @@ from perfdb.compare import (
     Side,
     accepted,
     across,
+    baselines,
     match,
     releases,
     report,
@@ -26,26 +27,33 @@ from perfdb.db.session import reading_current, store_url
 from perfdb.queries.scope import Scope
 from perfdb.record import Release
 
-FORMATS = ("table", "json", "markdown", "junit", "github")
 Compared = list[tuple[str, str, Comparison]]
 """The names of A and B, and their comparison, of each framework."""
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb compare 25.07 25.09",
+        "perfdb compare 'nemo 25.07' 'nemo 25.09' --system dgx-h100 --only slower",
+        "perfdb compare 25.07 25.09 --fail-on slower,missing --min-change 2%",
+    )
+)
 @click.argument("a")
 @click.argument("b")
 @options.db_option
 @options.format_option(
-    FORMATS, "How to print it; markdown is for a pull request, junit and github are for CI."
+    triage.FORMATS,
+    "The output format: markdown for pull requests, junit and github for CI.",
 )
 @options.json_format_option
+@options.wide_option
 @options.metric_option("compare")
 @options.only_options("framework", "system", "model", several=True)
 @click.option(
     "--across",
     type=click.Choice(["systems"]),
-    help="Put A on the first --system beside B on the second, without a verdict: the best of each "
-    "for a model, task, precision family and sequence length. A may be B.",
+    help="Compare two systems: A on the first --system with B on the second. Shows the best result "
+    "of each, without verdicts. A and B may be equal.",
 )
 @click.option(
     "--only",
@@ -53,13 +61,12 @@ Compared = list[tuple[str, str, Comparison]]
     multiple=True,
     metavar="GROUP",
     type=click.Choice(triage.ONLY),
-    help=f"Print only this group: {', '.join(triage.ONLY)}; may be repeated.",
+    help=f"Print only this group: {', '.join(triage.ONLY)}. May be repeated.",
 )
 @options.gate_option(
     ("slower", "missing", "unknown"),
-    "Exit with 1 where B is slower, where something of A is missing in B or failed there at more "
-    "of its runs, or where no verdict can be given; several with a comma. Any of them exits with 1 "
-    "where nothing at all could be judged. [default: never]",
+    "Exit with 1 if B is slower, lacks or fails what A has, or if a verdict is unknown. Separate "
+    "several with commas. Each also exits with 1 if nothing has a verdict. [default: never]",
 )
 @gates.accepted_option
 @gates.verdict_options
@@ -72,14 +79,20 @@ def compare(
     b: str,
     **asked: Any,
 ) -> int:
-    """Compare release A with release B, case by case.
+    """Compare release B with release A, case by case.
 
-    A and B are names such as 'nemo 25.04' or nemo@25.04, or versions alone: where several
-    frameworks have these, each is compared with itself. The ratio is B over A. Where runs show how
-    much they vary, the 99 % interval is of B over the mean of up to three releases that A is the
-    last of and between which nothing changed. Verdicts speak of B, in groups with the largest
-    change first: slower, faster, recovered (faster, as A was slower than before), can't tell, same
-    (within --margin for sure), not comparable, or not judged for an open error of the audit.
+    A and B are releases, such as 'nemo 25.04' or nemo@25.04, or baselines (`perfdb baseline`). A
+    version alone, such as 25.04, means every framework that has it. B/A is the ratio. The 99 %
+    interval shows the noise of repeated runs. Each verdict is about B, and the largest changes
+    come first.
+
+    \b
+    slower, faster    the change exceeds --margin
+    recovered         faster again, after A had become slower
+    can't tell        the noise is too large, or unknown
+    same              the change is surely within --margin
+    not comparable    the two results differ in more than the release
+    not judged        a result has an open audit error
     """
     if asked.pop("across"):
         _across((a, b), reviewed, gate, asked)
@@ -112,7 +125,8 @@ def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> C
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
         how = releases.Judging(wrong, asked["metric"], asked["margin"])
         known = releases.known_releases(connection)
-        for pair in releases.both_named(a, b, known, only["framework"]):
+        pairs = releases.both_named(a, b, known, only["framework"], baselines.read())
+        for pair in pairs:
             found = releases.compared(connection, pair, scope, how)
             compared.append((pair[0].name, pair[1].name, found))
             if not found.matched:
@@ -171,8 +185,8 @@ def _print_all(
         options.print_json(document(whole))
         return
     if style == "junit":
-        named = [(f"{name_a} → {name_b}", found) for name_a, name_b, found in compared]
-        click.echo(triage.junit(named, closing))
+        suites = ((f"{a} → {b}", triage.checks(found, closing)) for a, b, found in compared)
+        click.echo(triage.junit(suites))
         return
     for name_a, name_b, found in compared:
         title = f"{name_a} → {name_b}"

@@ -4,38 +4,41 @@ from functools import partial
 
 import click
 
-from perfdb.cli.options import db_option, json_option, print_json, progress_bar
+from perfdb.cli.options import db_option, examples, json_option, print_json, progress_bar
 from perfdb.db import migrate, session
 from perfdb.db.session import store_url
 from perfdb.db.transfer import transfer
 from perfdb.units import counted
 
 
-@click.group()
+@click.group(epilog=examples("perfdb db upgrade", "perfdb db current", "perfdb db check"))
 def db() -> None:
-    """Upgrade, downgrade and check the store's schema; copy the store."""
+    """Upgrade, check, and copy the store."""
 
 
-@db.command()
+@db.command(epilog=examples("perfdb db upgrade --db sqlite:///perfdb.sqlite"))
 @db_option
 def upgrade(db: str | None) -> None:
-    """Bring the store to this version's schema.
+    """Upgrade the store to this version's schema.
 
-    Where there is no store it is made.
+    If there is no store, this creates an empty one.
     """
     url = store_url(db)
     migrate.upgrade(url)
     click.echo(f"{url.render_as_string()}: schema {migrate.current(url)}")
 
 
-@db.command(context_settings={"ignore_unknown_options": True})
+@db.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog=examples("perfdb db downgrade -1"),
+)
 @click.argument("revision")
 @db_option
 def downgrade(revision: str, db: str | None) -> None:
-    """Bring the store down to REVISION.
+    """Downgrade the store to the schema REVISION.
 
-    It is the number of a schema such as 0001, -1 for one step, or base for an empty store. What
-    that schema has no room for is dropped, and named.
+    REVISION is a schema number such as 0001, -1 for one step, or base for an empty store. The
+    command drops data that the older schema cannot hold, and names it.
     """
     url = store_url(db)
     dropped = migrate.downgrade(url, revision)
@@ -47,11 +50,11 @@ def downgrade(revision: str, db: str | None) -> None:
         click.echo(f"note: to have it back, {remedy}", err=True)
 
 
-@db.command()
+@db.command(epilog=examples("perfdb db current --json"))
 @db_option
 @json_option
 def current(db: str | None, *, as_json: bool) -> None:
-    """Print the store's schema, and the newest there is."""
+    """Print the store's schema and the newest one."""
     found = migrate.current(store_url(db))
     if as_json:
         print_json({"schema": found, "newest": session.HEAD})
@@ -59,12 +62,12 @@ def current(db: str | None, *, as_json: bool) -> None:
     click.echo(f"{found or 'none'} (newest: {session.HEAD})")
 
 
-@db.command()
+@db.command(epilog=examples("perfdb db check"))
 @db_option
 def check(db: str | None) -> int:
-    """Compare the store's tables with this version's.
+    """Compare the store's tables with this version's schema.
 
-    Exits with 1 if they differ.
+    The command exits with 1 if they differ.
     """
     url = store_url(db)
     with session.reading_current(url):
@@ -76,15 +79,15 @@ def check(db: str | None) -> int:
     return 1 if differences else 0
 
 
-@db.command()
+@db.command(epilog=examples("perfdb db copy postgresql://db.example.org/perfdb"))
 @click.argument("target", metavar="URL")
 @db_option
 def copy(target: str, db: str | None) -> None:
-    """Copy the store into the empty one at URL.
+    """Copy the store into the empty store at URL.
 
-    Every row of every table, on SQLite or PostgreSQL, from either to either: also what was
-    withdrawn, recomputed and stated by hand. Make URL with `perfdb db upgrade --db URL` before. It
-    is one transaction: all of it is copied, or nothing.
+    This copies every row of every table, between SQLite and PostgreSQL in either direction. Create
+    the empty store first, with `perfdb db upgrade --db URL`. One transaction copies everything or
+    nothing.
     """
     source, into = store_url(db), store_url(target)
     with progress_bar() as progress:

@@ -8,17 +8,18 @@ import click
 from perfdb.cli import options
 
 
-@click.command()
+@click.command(epilog=options.examples("perfdb diff runs/a runs/b"))
 @click.argument("run_a")
 @click.argument("run_b")
 @options.db_option
+@options.wide_option
 @options.json_option
 def diff(run_a: str, run_b: str, db: str | None, *, as_json: bool) -> None:
-    """Say in what two runs differ: configuration, environment, versions and steps.
+    """Show the differences between two runs: configuration, environment, versions, and steps.
 
-    RUN_A and RUN_B are run directories, or ids of runs in the store. Of the steps it is their
-    number, the median step time after warm-up, and the loss of the last one. The exit code says
-    nothing of the runs: `perfdb compare` has verdicts, and a gate.
+    RUN_A and RUN_B are run directories, or IDs of runs in the store. For the steps, this compares
+    their number, the median step time after warm-up, and the last loss. The exit code is 0 even
+    if the runs differ. For verdicts and gates, use `perfdb compare`.
     """
     from perfdb.compare import run_diff
     from perfdb.db.session import reading_current, store_url
@@ -38,4 +39,4 @@ def diff(run_a: str, run_b: str, db: str | None, *, as_json: bool) -> None:
     elif apart:
         options.print_table(f"A: {run_a}, B: {run_b}", ("Field", "A", "B"), run_diff.rows(apart))
     else:
-        click.echo("no difference")
+        click.echo("No difference.")

@@ -1,45 +1,55 @@
 """`perfdb export`: results in one of several formats, and the steps of runs as Parquet."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from perfdb.cli.options import convention_option, db_option, json_format_option, only_options
+from perfdb.cli.options import (
+    convention_option,
+    db_option,
+    examples,
+    json_format_option,
+    only_options,
+)
+from perfdb.cli.output import write_bytes
 from perfdb.errors import Diagnostic, InputError, suggestion
 
 STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
 """The names in `perfdb.export.FORMATS`, which are imported only to write."""
 
 
-@click.group()
+@click.group(epilog=examples("perfdb export results --format csv --output results.csv"))
 def export() -> None:
-    """Write results as CSV, JSON, Parquet, Markdown or PyTorch benchmark records, or steps."""
+    """Export results, runs, or steps to other tools."""
 
 
-@export.command("results")
+@export.command(
+    "results",
+    epilog=examples(
+        "perfdb export results --format csv --output results.csv",
+        "perfdb export results --format markdown --release 'nemo 25.04'",
+        "perfdb export results --format json --convention megatron-lm",
+    ),
+)
 @click.option(
-    "--format", "style", type=click.Choice(STYLES), required=True, help="How to write them."
+    "--format", "style", type=click.Choice(STYLES), required=True, help="The output format."
 )
 @json_format_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write. [default: stdout]",
+    help="The output file. [default: stdout]",
 )
 @only_options("release", "framework", "system", "model")
-@convention_option(
-    "Add columns with model TFLOP/s/GPU and MFU restated in this FLOPs convention, such as "
-    "megatron-lm."
-)
+@convention_option("Add model TFLOP/s/GPU and MFU in this FLOPs convention, such as megatron-lm.")
 @click.option(
     "--price",
     "prices",
     multiple=True,
     metavar="SYSTEM=AMOUNT",
-    help="Add what a million tokens cost at this price of a GPU-hour, such as dgx-h100=2.49; once "
-    "for each system.",
+    help="Add the cost of a million tokens at this price per GPU-hour, such as dgx-h100=2.49. May "
+    "be repeated.",
 )
 @db_option
 def export_results(
@@ -49,15 +59,11 @@ def export_results(
     prices: tuple[str, ...],
     **only: str | None,
 ) -> None:
-    """Write a row for each result, empty where a value is unknown.
+    """Write one row per current result, measured or published.
 
-    All current results are written, measured and published, or those of one release, framework,
-    system or model. With --format pytorch there is a record of the PyTorch benchmark database for
-    each figure instead.
-
-    With --convention, figures that count FLOPs are repeated in columns `restated_…`, all counted
-    the same way: also those of pages, where their figures show what the page counted. The note
-    says how that is known, or why a row cannot be restated.
+    An unknown value is empty. --format pytorch writes records for the PyTorch benchmark database.
+    --convention adds `restated_…` columns that count FLOPs the same way in every row. The column
+    `restated_note` gives the evidence, or the reason that a row cannot be restated.
     """
     from perfdb.compare.releases import release_ids
     from perfdb.db.session import reading_current, store_url
@@ -68,7 +74,7 @@ def export_results(
 
     if style == "pytorch" and (convention or prices):
         option = "--convention" if convention else "--price"
-        message, remedy = "pytorch has no place for these figures", "choose another --format"
+        message, remedy = "--format pytorch cannot hold these figures", "choose another --format"
         raise InputError(Diagnostic(option, message, remedy=remedy))
     known = results.prices(prices)
     url, release = store_url(only.pop("db")), only.pop("release")
@@ -79,39 +85,27 @@ def export_results(
             if convention
             else results.table(connection, scope)
         )
-    _write(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
+    write_bytes(FORMATS[style].render(results.with_cost(table, known) if known else table), output)
 
 
-def _write(written: bytes, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.buffer.write(written)
-        sys.stdout.flush()
-        return
-    try:
-        output.write_bytes(written)
-    except OSError as error:
-        raise InputError(Diagnostic(str(output), error.strerror or str(error))) from error
-
-
-@export.command("runs")
+@export.command("runs", epilog=examples("perfdb export runs --format csv --output runs.csv"))
 @click.option("--format", "style", type=click.Choice(STYLES[:-1]), required=True,
-              help="How to write them.")  # fmt: skip
+              help="The output format.")  # fmt: skip
 @json_format_option
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Where to write. [default: stdout]")  # fmt: skip
+              help="The output file. [default: stdout]")  # fmt: skip
 @db_option
 def export_runs(style: str, output: Path | None, db: str | None) -> None:
-    """Write a row for each run: benchmarks, profiles and checkpoints.
+    """Write one row per run: benchmarks, profiles, and checkpoints.
 
-    A checkpoint has the seconds that it took to save and to load, its bytes, and the losses of the
-    next step.
+    A checkpoint row has the save and load times in seconds, the size in bytes, and the next losses.
     """
     from perfdb.db.session import reading_current, store_url
     from perfdb.export import FORMATS, runs
 
     with reading_current(store_url(db)) as connection:
         table = runs.table(connection)
-    _write(FORMATS[style].render(table), output)
+    write_bytes(FORMATS[style].render(table), output)
 
 
 def _partition(_context: object, _option: object, value: str | None) -> tuple[str, ...]:
@@ -126,29 +120,32 @@ def _partition(_context: object, _option: object, value: str | None) -> tuple[st
     return names
 
 
-@export.command("steps")
+@export.command(
+    "steps",
+    epilog=examples("perfdb export steps --format parquet --output steps --partition release"),
+)
 @click.option(
-    "--format", "style", type=click.Choice(["parquet"]), required=True, help="How to write them."
+    "--format", "style", type=click.Choice(["parquet"]), required=True, help="The output format."
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     required=True,
-    help="The folder to make.",
+    help="The folder to create.",
 )
 @click.option(
     "--partition",
     metavar="NAMES",
     callback=_partition,
-    help="Part them into folders by framework, release, system or model; several with a comma.",
+    help="Folders by framework, release, system, or model. Separate several with commas.",
 )
 @db_option
 def export_steps(style: str, output: Path, partition: tuple[str, ...], db: str | None) -> None:
-    """Write every step of the runs that count, for DuckDB.
+    """Write every step of the current runs, for DuckDB.
 
-    Folders are named as Hive does, such as release=25.04/system=dgx-h100. A step has its run's id,
-    which `perfdb export results` has too. Memory does not grow with the number of steps.
+    Folder names follow Hive, such as release=25.04/system=dgx-h100. The run ID of each step joins
+    with `perfdb export results`. Memory use does not grow with the number of steps.
     """
     from perfdb.db.session import reading_current, store_url
     from perfdb.export.steps import write

@@ -1,14 +1,16 @@
 """Options on findings of the audit: which are accepted, and for which a gate closes."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 from sqlalchemy import Connection
 
+from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
+from perfdb.cli import tables
 from perfdb.cli.options import NEVER, Command
 from perfdb.compare.accepted import FILE
 from perfdb.compare.releases import open_errors
@@ -21,7 +23,7 @@ acknowledged_option = click.option(
     "reviewed",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help=f"Findings that were looked at and are accepted. [default: {REVIEWED}, where it is]",
+    help=f"The file of accepted findings. [default: {REVIEWED}, if it exists]",
 )
 """The reviewed file, which `perfdb.audit.review.accepted` reads."""
 
@@ -31,7 +33,7 @@ accepted_option = click.option(
     "accepted_path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help=f"Regressions that close no gate for a while. [default: {FILE}, where it is]",
+    help=f"The file of accepted regressions. [default: {FILE}, if it exists]",
 )
 """The file that `perfdb.compare.accepted.read` reads."""
 
@@ -46,7 +48,7 @@ def severity_option(default: str, help_: str) -> Callable[[Command], Command]:
         default=default,
         show_default=True,
         type=click.Choice([*map(str, Severity), NEVER]),
-        help=f"{help_} --fail-on at the end of the line, without a value, means error.",
+        help=f"{help_} Without a value, it means error.",
     )
 
 
@@ -55,6 +57,22 @@ def findings_at_gate(findings: Iterable[Finding], gate: str) -> list[Finding]:
     if gate == NEVER:
         return []
     return [it for it in findings if it.severity.reaches(Severity(gate)) and not it.acknowledged]
+
+
+def finding_lines(it: Finding, more: int = 0) -> Iterator[str]:
+    """'page.md:29: error [rule] message', then the fix, and who accepted it; for stdout.
+
+    `more`: how many others it stands for.
+    """
+    where = f"{report.place(it)}{f' and {more:,} more' if more else ''}"
+    subject = report.subject(it)
+    is_named = it.message.startswith(subject.partition(" on ")[0])
+    message = it.message if is_named else f"{subject}: {it.message}"
+    rule = tables.styled(f"[{it.rule}]", dim=True)
+    yield f"{tables.styled(where, bold=True)}: {tables.colored(it.kind)} {rule} {message}"
+    for name, text in (("fix", it.suggestion), ("accepted", it.acknowledged)):
+        if text:
+            yield f"  {name}: {text}"
 
 
 @dataclass(frozen=True)
@@ -69,12 +87,12 @@ class Least:
         return self.of_metrics.get(metric, self.of_all)
 
 
-def verdict_options(command: Command) -> Command:
-    """--judge-all, --margin, --min-change and --acknowledged: verdicts, and what closes a gate."""
+def judging_options(command: Command) -> Command:
+    """--judge-all, --margin and --acknowledged: verdicts."""
     judge_all = click.option(
         "--judge-all",
         flag_value="yes",
-        help="Judge also what has an error of the audit that nobody has accepted.",
+        help="Judge results with open audit errors, too.",
     )
     margin = click.option(
         "--margin",
@@ -82,18 +100,23 @@ def verdict_options(command: Command) -> Command:
         default="1%",
         show_default=True,
         callback=fraction,
-        help="The change that does not matter: the same is what is within it for sure.",
+        help="Changes surely within this percentage count as the same.",
     )
+    return judge_all(margin(acknowledged_option(command)))
+
+
+def verdict_options(command: Command) -> Command:
+    """The same and --min-change: verdicts, and what closes a gate."""
     min_change = click.option(
         "--min-change",
         "least",
         metavar="[METRIC=]PERCENT",
         multiple=True,
         callback=_least,
-        help="Let no gate close on what is slower by less than this, such as 2% or "
-        "peak_memory_bytes=5%; may be repeated.",
+        help="Ignore slowdowns below this percentage for --fail-on, such as 2% or "
+        "peak_memory_bytes=5%. May be repeated.",
     )
-    return judge_all(margin(min_change(acknowledged_option(command))))
+    return judging_options(min_change(command))
 
 
 def _least(context: object, option: object, values: tuple[str, ...]) -> Least:
@@ -108,7 +131,7 @@ def fraction(_context: object, _option: object, value: str) -> float:
     """0.02 for '2%', '2 %' and '2'."""
     found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]+)?) ?%?", value.strip())
     if found is None:
-        raise click.BadParameter(f"{value!r} is no percentage below 100, such as 2%")
+        raise click.BadParameter(f"{value!r} is not a percentage below 100, such as 2%")
     return float(found[1]) / 100
 
 
@@ -125,5 +148,5 @@ def unaccepted(
 def print_not_judged(count: int, *, err: bool) -> None:
     """How many have no verdict because of open errors, and what shows these errors."""
     if count:
-        why = "not judged for open errors (⚑): see `perfdb audit`, or give --judge-all"
+        why = "not judged because of open audit errors (⚑); see `perfdb audit` or use --judge-all"
         click.echo(f"{count} {why}", err=err)

@@ -6,18 +6,18 @@ from pathlib import Path
 import click
 
 from perfdb import ingest as ingestion
-from perfdb.audit.report import counts, objects, place, sentence
+from perfdb.audit.report import counts, objects
 from perfdb.audit.review import accepted, explained
-from perfdb.cli import options
+from perfdb.cli import gates, options
 from perfdb.cli.options import print_json, print_table
 from perfdb.db.session import store_url
 from perfdb.db.sources import Action
 from perfdb.errors import Diagnostic, InputError
+from perfdb.groups import grouped
 from perfdb.ingest import Change
 from perfdb.ingest.options import unknown_model
 from perfdb.ingest.report import Status
 from perfdb.messages import note_text
-from perfdb.pages.base import PageContext
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Release, Result
 from perfdb.units import UNKNOWN, number, percent, significant
@@ -27,59 +27,67 @@ MANY = 20
 """From so many sources on, progress is worth showing."""
 
 MOST_LISTED = 5
-"""Unattributed results that are listed one by one."""
+"""Files that a line names where all are refused for one reason."""
 
-COLUMNS = (
-    "Status", "Release", "System", "Model", "Task", "Precision", "GPUs", "GBS", "Step time (s)",
-    "Tokens/s/GPU", "TFLOP/s/GPU", "MFU", "Outcome", "Source",
-)  # fmt: skip
+SHORTHANDS = ("framework", "release", "container", "system", "precision")
+"""Options that each mean --set of one field."""
+
 WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
 """What a result is of, by the fields of `perfdb.record.Result`."""
 
-FIGURES: Mapping[str, Callable[[float | None], str]] = {
-    "step_time_s": significant,
-    "tokens_per_sec_per_gpu": number,
-    "model_tflops_per_sec_per_gpu": significant,
-    "mfu": percent,
+FIGURES: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
+    "step_time_s": ("Step time (s)", significant),
+    "tokens_per_sec_per_gpu": ("Tokens/s/GPU", number),
+    "model_tflops_per_sec_per_gpu": ("TFLOP/s/GPU", significant),
+    "mfu": ("MFU", percent),
 }
-"""The figures of a result, and how each is printed."""
+"""The figures of a result, the title of each, and how it is printed."""
 
 STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "source_line")
 """What else JSON has of a result."""
 
 
-@click.command()
+def _shorthands(command: options.Command) -> options.Command:
+    for name in reversed(SHORTHANDS):
+        text = f"Short for --set {name}=NAME."
+        command = click.option(f"--{name}", metavar="NAME", help=text)(command)
+    return command
+
+
+@click.command(
+    epilog=options.examples(
+        "perfdb ingest",
+        "perfdb ingest page.md --system dgx-h100 --release 25.09 --dry-run",
+        "perfdb ingest train.log --set model=llama3-8b --set num_gpus=8",
+    )
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @options.db_option
-@click.option("--framework", help="Of pages and logs that do not say theirs.")
-@click.option("--release", help="The framework's version, of pages and logs.")
-@click.option("--container", help="The container image, of pages and logs.")
-@click.option("--system", help="The system, of pages and logs.")
-@click.option("--precision", help="The precision, of pages and logs.")
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="A field of the case, such as num_gpus=8, or the release, of logs and of pages that "
-    "leave it open; may be repeated.",
+    help="State a field of the results, such as num_gpus=8, for pages and logs. May be repeated.",
 )
+@_shorthands
 @click.option(
     "--attribution",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="A YAML file of what --set would state of each file: PATH, GLOB or PATH#ITEM with fields.",
+    help="A YAML file that states fields for each PATH, GLOB, or PATH#ITEM.",
 )
-@click.option("--format", metavar="NAME", help="The format of logs. [default: by their content]")
-@options.window_option("of a log by its format, of a run its measured steps")
+@click.option("--format", metavar="NAME", help="The log format. [default: detected]")
+@options.window_option("the log format's window; for a run, its measured steps")
 @click.option(
     "--archive-limit",
     type=click.IntRange(min=1),
     metavar="GIB",
-    help="How much an archive or a compressed file may unpack to; a member a quarter of it. "
+    help="The most that an archive or compressed file may unpack to. A member may take a quarter. "
     "[default: 64]",
 )
 @options.dry_run_option
+@options.wide_option
 @options.json_option
 def ingest(
     paths: Sequence[Path],
@@ -90,21 +98,23 @@ def ingest(
     as_json: bool,
     **words: str | None,
 ) -> int:
-    """Read run directories, published pages and logs into the store, from ./runs by default.
+    """Read run directories, published pages, and logs into the store.
 
-    Folders and archives are searched; a log is known by its content. Reading the same things
-    again changes nothing; what has changed becomes a new revision, and the old one is kept. Exits
-    with 1 if something was rejected.
+    The default PATH is runs/. perfdb searches folders and archives, and detects log formats.
+    Reading the same files again changes nothing. A changed result becomes a new revision, and the
+    store keeps the old one. The command exits with 1 if it rejects anything.
     """
     if not (paths or DEFAULT_PATH.exists()):
-        remedy = "name the folder or the page to read, or run `perfdb run` first"
+        remedy = "name a folder, page, or log to read, or run `perfdb run` first"
         raise InputError(
             Diagnostic("PATH", f"there is no folder {DEFAULT_PATH} here", remedy=remedy)
         )
     places, db = paths or [DEFAULT_PATH], words.pop("db")
     log_format, window, attribution = map(words.pop, ("format", "window", "attribution"))
-    of_logs = ingestion.LogOptions(settings, log_format, window, attribution, archive_limit)
-    chosen = ingestion.Options(_page_context(words), _watched, of_logs)
+    given = [f"{name}={value}" for name in SHORTHANDS if (value := words[name]) is not None]
+    stated = (*given, *settings)
+    of_logs = ingestion.LogOptions(stated, log_format, window, attribution, archive_limit)
+    chosen = ingestion.Options(watched=_watched, logs=of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
@@ -123,16 +133,6 @@ def ingest(
         _print(report)
         _print_findings(findings, changes, dry_run=dry_run)
     return 1 if report.failed else 0
-
-
-def _page_context(words: Mapping[str, str | None]) -> PageContext:
-    return PageContext(
-        framework=words["framework"],
-        release=words["release"],
-        container=words["container"],
-        system=words["system"],
-        precision=words["precision"],
-    )
 
 
 def _watched(sources: Sequence[ingestion.Source]) -> Iterator[ingestion.Source]:
@@ -169,12 +169,10 @@ def _document(report: ingestion.Report) -> dict[str, object]:
 
 
 def _print(report: ingestion.Report) -> None:
-    lines = [f"rejected: {problem}" for problem in report.rejected]
+    lines = _by_reason("rejected", ((str(it), it.where, it.reason) for it in report.rejected))
     lines += [f"still running: {path}" for path in report.still_running]
     lines += [f"note: {note}" for note in report.notes]
-    lines += [f"unattributed: {source}" for source in report.unattributed[:MOST_LISTED]]
-    if (more := len(report.unattributed) - MOST_LISTED) > 0:
-        lines.append(f"unattributed: and {more} more (--json lists all)")
+    lines += _by_reason("unattributed", map(_parted, report.unattributed))
     for line in lines:
         click.echo(line, err=True)
     numbers = {
@@ -194,7 +192,27 @@ def _print(report: ingestion.Report) -> None:
     ]
     click.echo(", ".join(shown))
     if not any(numbers.values()):
-        click.echo("nothing to read: no run directory, page or log with results there", err=True)
+        click.echo("Nothing to read: no run directory, page, or log with results.", err=True)
+
+
+def _parted(line: str) -> tuple[str, str, str]:
+    """A line as a whole, its place and its reason."""
+    place, _, reason = line.partition(": ")
+    return line, place, reason
+
+
+def _by_reason(word: str, told: Iterable[tuple[str, str, str]]) -> list[str]:
+    """A line for each reason; `told` are lines as a whole, their places and their reasons."""
+    lines = []
+    for reason, some in grouped(told, lambda it: it[2]).items():
+        if len(some) == 1:
+            lines.append(f"{word}: {some[0][0]}")
+            continue
+        places = [place for _, place, _ in some]
+        more = f", and {len(places) - MOST_LISTED} more (--json lists all)"
+        named = ", ".join(places[:MOST_LISTED]) + (more if places[MOST_LISTED:] else "")
+        lines.append(f"{word}: {len(some)} files: {reason}\n  {named}")
+    return lines
 
 
 def _without_figures(report: ingestion.Report, word: str) -> str:
@@ -218,7 +236,8 @@ def _print_findings(
     written = {one.result.result_id for one in changes if one.is_written}
     for it in findings:
         if it.result_id in written and not it.acknowledged:
-            click.echo(f"finding: {place(it)}: {it.severity}: {sentence(it)}", err=True)
+            for line in gates.finding_lines(it):
+                click.echo(click.unstyle(line), err=True)
     if findings:
         where = "--json lists them" if dry_run else "perfdb audit"
         click.echo(f"findings: {counts(findings)} ({where})", err=True)
@@ -244,25 +263,32 @@ def _stated(one: Result) -> dict[str, object]:
 
 
 def _print_changes(changes: Iterable[Change]) -> None:
-    """The results that would be new, revised or withdrawn."""
+    """The results that would be new, revised or withdrawn, with the figures that any has."""
+    from perfdb.compare.report import workload
+
     shown = [change for change in changes if change.status is not Status.UNCHANGED]
-    rows = [(*_cells(change), "; ".join(_others(change))) for change in shown]
-    if any(row[-1] for row in rows):
-        print_table("Would change", (*COLUMNS, "Otherwise"), rows)
-    elif rows:
-        print_table("Would change", COLUMNS, [row[:-1] for row in rows])
-    else:
-        click.echo("nothing would change")
-
-
-def _cells(change: Change) -> Iterator[object]:
-    one = change.result
-    yield change.status.value
-    yield Release(framework=one.framework, version=one.release).name
-    yield from (getattr(one, name) for name in WORK)
-    yield from (_figure(change.before or one, one, name) for name in FIGURES)
-    yield note_text(one.withheld) if one.withheld else one.outcome
-    yield f"{one.source}:{one.source_line}" if one.source_line else one.source
+    if not shown:
+        click.echo("Nothing would change.")
+        return
+    known = [
+        name for name in FIGURES if any(one.result.figure(name) is not None for one in shown)
+    ]  # fmt: skip
+    rows = []
+    for change in shown:
+        one = change.result
+        release = Release(framework=one.framework, version=one.release).name
+        line = f":{one.source_line}" if one.source_line else ""
+        rows.append(
+            (
+                options.cell(f"{release}: {workload(one)}", *_others(change)),
+                change.status.value,
+                *(_figure(change.before or one, one, name) for name in known),
+                note_text(one.withheld) if one.withheld else one.outcome,
+                f"{one.source}{line}",
+            )
+        )
+    figures = (FIGURES[name][0] for name in known)
+    print_table("Would change", ("Result", "Status", *figures, "Outcome", "Source"), rows)
 
 
 def _figure(before: Result, one: Result, name: str) -> str:
@@ -278,7 +304,7 @@ def _figure(before: Result, one: Result, name: str) -> str:
 def _text(result: Result, name: str) -> str:
     """A figure by its field: with all digits of a page, and with those that a run's means."""
     value = result.figure(name)
-    return FIGURES[name](value) if value is None or result.run_id else _exactly(name, value)
+    return FIGURES[name][1](value) if value is None or result.run_id else _exactly(name, value)
 
 
 def _exactly(name: str, value: float) -> str:

@@ -21,14 +21,14 @@ model_tflops_per_sec_per_gpu and mfu under two flops_convention values are diffe
 Results with an open error in `findings` may be wrong."""
 
 
-@click.command()
+@click.command(epilog=options.examples("perfdb mcp --db sqlite:///perfdb.sqlite"))
 @options.db_option
 def mcp(db: str | None) -> None:
     """Serve the store to agents, read-only, over standard input and output.
 
-    This speaks the Model Context Protocol. The tools list releases, results and findings, compare
-    two releases, say what belongs to a number, and run one SELECT. Register it in an agent with the
-    command `perfdb mcp`; it needs `pip install 'perfdb[mcp]'`.
+    The server speaks the Model Context Protocol (MCP). Its tools list releases, results, and
+    findings, compare two releases, show how to reproduce a result, and run SELECT statements.
+    Register the command `perfdb mcp` in your agent. It needs `pip install 'perfdb[mcp]'`.
     """
     from perfdb.db.session import reading_current, store_url
 

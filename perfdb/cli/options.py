@@ -1,26 +1,17 @@
 """Options that several commands share, and the printing of tables and JSON."""
 
 import json
-import os
-import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from perfdb.cli import output
+from perfdb.cli import output, tables
 from perfdb.errors import suggestion
 from perfdb.metrics import METRICS, PREFERRED
-from perfdb.text import visible
-from perfdb.units import text
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress
-    from rich.table import Table
-PIPE_WIDTH = 240
-"""Columns where stdout is no terminal: wide enough that no cell of ours is broken."""
 
 NEVER = "never"
 """The word of --fail-on for no gate."""
@@ -34,32 +25,39 @@ ONLY: Mapping[str, str] = {
     "model": "Only results of this model, such as llama3-8b.",
 }
 
+print_table, wide_option = tables.print_table, tables.wide_option
+"""Of `perfdb.cli.tables`: nearly every command that has options prints a table."""
+
 db_option = click.option(
     "--db",
     metavar="URL",
-    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, else "
+    help="The store: sqlite:///FILE or postgresql://… [default: $PERFDB_URL, or "
     "sqlite:///perfdb.sqlite]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 json_format_option = click.option(
-    "--json", "style", flag_value="json", help="The same as --format json."
+    "--json", "style", flag_value="json", help="Short for --format json."
 )
 max_cases_option = click.option(
     "--max-cases", metavar="N", default=10_000, show_default=True, type=click.IntRange(min=1),
-    help="Refuse a recipe that makes more cases.",
+    help="Reject a recipe with more cases.",
 )  # fmt: skip
 only_cases_option = click.option(
     "--only", metavar="GLOB|FIELD=VALUE", multiple=True,
-    help="Only cases whose name matches, or that have this value, such as precision=fp8; may be "
-    "repeated.",
+    help="Only cases with this name or value, such as precision=fp8. May be repeated.",
 )  # fmt: skip
 set_option = click.option(
     "--set", "given", metavar="FIELD=VALUE", multiple=True,
-    help="Give every case this value instead of its recipe's; may be repeated.",
+    help="Set a field of every case, in place of the recipe's value. May be repeated.",
 )  # fmt: skip
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Show what would change and store nothing."
+    "--dry-run", is_flag=True, help="Show what would change, and store nothing."
 )
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: command lines to copy, which a test parses."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
 def format_option(styles: Sequence[str], help_: str) -> Callable[[Command], Command]:
@@ -82,7 +80,7 @@ def only_options(*names: str, several: bool = False) -> Callable[[Command], Comm
 
     def narrowed(command: Command) -> Command:
         for name in reversed(names):
-            text = ONLY[name].removesuffix(".") + "; may be repeated." if several else ONLY[name]
+            text = ONLY[name].removesuffix(".") + ". May be repeated." if several else ONLY[name]
             option = click.option(f"--{name}", metavar="NAME", help=text, multiple=several)
             command = option(command)
         return command
@@ -97,7 +95,7 @@ def metric_option(verb: str) -> Callable[[Command], Command]:
         "--metric",
         type=click.Choice(list(METRICS)),
         metavar="METRIC",
-        help=f"The figure to {verb}: {', '.join(names)} or {last}. "
+        help=f"The figure to {verb}: {', '.join(names)}, or {last}. "
         f"[default: the first known of {', '.join(PREFERRED)}]",
     )
 
@@ -107,8 +105,8 @@ def window_option(default: str) -> Callable[[Command], Command]:
     return click.option(
         "--window",
         metavar="WINDOW",
-        help="Take measured figures over these steps: last, last_n(N), window(FIRST,LAST) or "
-        f"skip_warmup(N). [default: {default}]",
+        help="The steps to average: last, last_n(N), window(FIRST,LAST), or skip_warmup(N). "
+        f"[default: {default}]",
     )
 
 
@@ -146,7 +144,7 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
             if word not in known:
                 raise click.BadParameter(f"no {word!r}; {suggestion(word, known)}")
         if NEVER in words and set(words) != {NEVER}:
-            raise click.BadParameter("'never' stands alone")
+            raise click.BadParameter("'never' excludes other values")
         return frozenset(words) - {NEVER}
 
     return click.option(
@@ -162,10 +160,10 @@ def gate_option(choices: Sequence[str], help_: str) -> Callable[[Command], Comma
 def warn_of_ungated(failed: int, unknown: int, gate: frozenset[str]) -> None:
     """Warn of failures and of missing verdicts, unless a gate closes on them."""
     if gate and failed and not gate & {"missing", "unknown"}:
-        message = f"{failed} failed, and --fail-on missing was not asked for"
+        message = f"{failed} failed; --fail-on missing would fail here"
         click.echo(f"warning: {message}", err=True)
     if gate and unknown and "unknown" not in gate:
-        message = f"{unknown} cannot be told, and --fail-on unknown was not asked for"
+        message = f"{unknown} inconclusive; --fail-on unknown would fail here"
         click.echo(f"warning: {message}", err=True)
 
 
@@ -173,7 +171,7 @@ def nothing_judged(judged: bool, gate: frozenset[str]) -> bool:
     """Whether a gate closes as no verdict was given at all; stderr then says so."""
     if judged or not gate:
         return False
-    click.echo("error: nothing was judged, so --fail-on exits with 1", err=True)
+    click.echo("error: no comparison has a verdict, so --fail-on exits with 1", err=True)
     return True
 
 
@@ -193,118 +191,3 @@ def cell(*lines: str) -> str:
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, default=str))
-
-
-def print_table(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    most_columns: int = PIPE_WIDTH,
-) -> None:
-    """A table on stdout, of so many columns of text where it is no terminal; unknown is –."""
-    known = [[visible(text(cell)) for cell in row] for row in rows]
-    if not _may_be_terminal() and (
-        plain := plain_table(visible(title), columns, known, most_columns)
-    ):
-        click.echo(plain)
-        return
-    console = _console(most_columns)
-    console.print(
-        visible(title), style="italic"
-    )  # a title of the table's own is broken at its width
-    console.print(_table(columns, known))
-
-
-def _may_be_terminal() -> bool:
-    """Whether rich may take stdout for a terminal."""
-    forced = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-    return sys.stdout.isatty() or any(name in os.environ for name in forced)
-
-
-def plain_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], most_columns: int
-) -> str | None:
-    """A table as rich prints it to a file, which takes a hundred times as long for many rows.
-
-    None where rich must break a line, or where it reads more into a text than its letters.
-    """
-    lines = [[cell.split("\n") for cell in row] for row in (columns, *rows)]
-    spans = [[[_width(line) for line in cell] for cell in row] for row in lines]
-    widths = [max(1, *map(max, column)) for column in zip(*spans, strict=True)]
-    across = sum(widths) + 3 * len(widths) + 1
-    if max(across, *map(_width, title.split("\n"))) > most_columns:
-        return None
-    if any(_READ_MORE_INTO.search(cell) for row in (columns, *rows) for cell in row):
-        return None
-    blank = " " * across
-    printed = [title, blank]
-    for row, its in zip(lines, spans, strict=True):
-        padded = [
-            [line + " " * (most - span) for line, span in zip(cell, of_cell, strict=True)]
-            for cell, of_cell, most in zip(row, its, widths, strict=True)
-        ]
-        empty = [" " * most for most in widths]
-        for place in range(max(map(len, padded))):
-            parts = (
-                cell[place] if place < len(cell) else air
-                for cell, air in zip(padded, empty, strict=True)
-            )
-            printed.append(f"  {'   '.join(parts)}  ")
-        if row is lines[0]:
-            printed.append(f" {'─' * (across - 2)} ")
-    return "\n".join((*printed, blank))
-
-
-def _width(line: str) -> int:
-    """The columns of a terminal that a line takes."""
-    if line.isascii():
-        return len(line)
-    from rich.cells import cell_len
-
-    return cell_len(line)
-
-
-_READ_MORE_INTO: Final = re.compile(r"\t|:\S*:")
-"""Tabs, and names of emoji between colons."""
-
-
-def print_names(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], spare: Sequence[str]
-) -> None:
-    """A table that begins with names to copy, which no line breaks.
-
-    On a terminal that is too narrow it lacks columns of `spare`, as few as possible and the first
-    first; a line names them.
-    """
-    from rich.console import Console
-
-    console, endless, known = _console(), Console(width=10_000, height=1), list(rows)
-    for lacking in range(len(spare) + 1):
-        kept = [at for at, column in enumerate(columns) if column not in spare[:lacking]]
-        table = _table([columns[at] for at in kept], ([row[at] for at in kept] for row in known))
-        if not console.is_terminal or endless.measure(table).maximum <= console.width:
-            break
-    table.columns[0].no_wrap = True
-    console.print(visible(title), style="italic")
-    console.print(table)
-    if lacking:
-        click.echo(f"no room for {', '.join(spare[:lacking])}: --json has them")
-
-
-def _console(most_columns: int = PIPE_WIDTH) -> "Console":
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console.width = most_columns
-    return console
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
-    from rich import box
-    from rich.table import Column, Table
-
-    table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*(visible(text(cell)) for cell in row))
-    return table

@@ -3,9 +3,10 @@
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from perfdb.errors import PerfdbError
+from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.text import visible
 
 if TYPE_CHECKING:
@@ -56,6 +57,18 @@ def console() -> "Console":
     shown = sys.stderr
     file = _checked(shown, io.TextIOWrapper) if isinstance(shown, _Shown) else shown
     return Console(file=file, highlight=False, soft_wrap=True)
+
+
+def write_bytes(written: bytes, path: Path | None) -> None:
+    """Write a file, or to stdout without one. Raises InputError where it cannot be written."""
+    if path is None:
+        sys.stdout.buffer.write(written)
+        sys.stdout.flush()
+        return
+    try:
+        path.write_bytes(written)
+    except OSError as error:
+        raise InputError(Diagnostic(str(path), error.strerror or str(error))) from error
 
 
 def drop(file: TextIO | None) -> None:

@@ -17,7 +17,7 @@ from perfdb.cli.options import (
     print_table,
     set_option,
 )
-from perfdb.errors import Diagnostic, InputError, suggestion
+from perfdb.errors import Diagnostic, InputError, nearest
 from perfdb.units import counted
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 DEFAULT = Path("recipes")
 
 
-@click.group()
+@click.group(
+    epilog=options.examples("perfdb recipes list", "perfdb recipes validate recipes/ --deep")
+)
 def recipes() -> None:
-    """List, show and validate recipes; print their JSON Schema.
+    """List, show, and check benchmark recipes.
 
-    A recipe is a YAML file: a model, a system, a batch and a layout, and where it is a sweep the
-    fields that vary.
+    A recipe is a YAML file with a model, a system, batch sizes, and a parallel layout. In a sweep,
+    fields have several values, and each combination is a case.
     """
 
 
@@ -44,11 +46,17 @@ def _load(
     return recipe.load(paths or (DEFAULT,), max_cases, only, given)
 
 
-@recipes.command("list")
+@recipes.command(
+    "list",
+    epilog=options.examples(
+        "perfdb recipes list", "perfdb recipes list recipes/ --only precision=fp8"
+    ),
+)
 @PATHS
 @only_cases_option
 @set_option
 @max_cases_option
+@options.wide_option
 @json_option
 def list_(
     paths: tuple[Path, ...],
@@ -57,9 +65,9 @@ def list_(
     max_cases: int,
     as_json: bool,
 ) -> None:
-    """List the recipes and how many cases each makes.
+    """List the recipes with the number of cases in each.
 
-    Without PATHS they are those of the folder recipes/.
+    PATHS are recipe files or folders. The default is recipes/.
     """
     files = _load(paths, max_cases, only, given)
     if as_json:
@@ -84,22 +92,22 @@ def list_(
             (file.recipe.name, *map(", ".join, varied), len(cases), file.recipe.description)
         )
     columns = ("Recipe", *fields, "Cases", "Description")
-    print_table(counted(len(files), "recipe"), columns, rows)
+    print_table(counted(len(files), "recipe"), columns, rows, ("Description", "Framework"))
 
 
-@recipes.command()
+@recipes.command(epilog=options.examples("perfdb recipes show smoke-dp2"))
 @click.argument("name")
 @PATHS
 @max_cases_option
 @json_option
 def show(name: str, paths: tuple[Path, ...], max_cases: int, as_json: bool) -> None:
-    """Show every case of the recipe NAME, fully resolved.
+    """Show every case of the recipe NAME with all of its fields.
 
-    It is looked for in PATHS, or in the folder recipes/.
+    PATHS are recipe files or folders. The default is recipes/.
     """
     files = {file.recipe.name: file for file in _load(paths, max_cases)}
     if name not in files:
-        remedy = suggestion(name, files)
+        remedy = nearest(name, files)
         raise InputError(Diagnostic("recipes show", f"no recipe {name!r}", remedy=remedy))
     resolved = [_resolved(point) for point in files[name].points]
     if as_json:
@@ -126,7 +134,7 @@ def _resolved(point: "RunSpec") -> dict[str, object]:
 
 deep_option = click.option(
     "--deep", is_flag=True,
-    help="Build the model of each pipeline stage, without GPUs, and add up a GPU's memory.",
+    help="Build the model of each pipeline stage without GPUs, and sum the memory per GPU.",
 )  # fmt: skip
 
 
@@ -135,12 +143,15 @@ def _deep_check() -> ModuleType:
     return import_module("runner.deep_check")
 
 
-@recipes.command()
+@recipes.command(
+    epilog=options.examples("perfdb recipes validate", "perfdb recipes validate a.yaml --deep")
+)
 @PATHS
 @deep_option
 @only_cases_option
 @set_option
 @max_cases_option
+@options.wide_option
 @json_option
 def validate(
     paths: tuple[Path, ...],
@@ -150,11 +161,12 @@ def validate(
     as_json: bool,
     **chosen: tuple[str, ...],
 ) -> int:
-    """Check recipes and say everything that is wrong with all of them.
+    """Check recipes and report every problem.
 
-    Without PATHS they are those of the folder recipes/. With --deep one process stands for a rank
-    of each pipeline stage and builds its Megatron-Core model: parameters per rank, memory per GPU
-    by part, balance of the pipeline. The exit code is then 1 where a case does not build or fit.
+    PATHS are recipe files or folders. The default is recipes/. With --deep, perfdb builds the
+    Megatron-Core model of one rank per pipeline stage. It then shows the parameters per rank, the
+    memory per GPU, and the balance of the pipeline. It exits with 1 if a case cannot be built or
+    does not fit.
     """
     files = _load(paths, max_cases, chosen["only"], chosen["given"])
     points = [point for file in files for point in file.points]
@@ -165,24 +177,25 @@ def validate(
         found = [it | {"case_key": key} for it, key in keyed]
         print_json(problems | ({"deep": found} if deep else {}))
     elif deep:
-        print_table("deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
+        print_table("Deep check", _deep_check().COLUMNS, [it.cells() for it in checks])
     else:
-        click.echo(
-            f"no problem in {counted(len(files), 'recipe')} with {counted(len(points), 'case')}"
-        )
+        click.echo(f"OK: {counted(len(files), 'recipe')} with {counted(len(points), 'case')}")
     return int(any(it.ok is False for it in checks))
 
 
-@recipes.command("import")
+@recipes.command(
+    "import",
+    epilog=options.examples("perfdb recipes import automodel a.yaml --set systems=[dgx-h100]"),
+)
 @click.argument("framework", type=click.Choice(["automodel"]))
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--set", "pairs", metavar="FIELD=VALUE", multiple=True,
-              help="A field that the file leaves open; may be repeated.")  # fmt: skip
+              help="A field that FILE does not state. May be repeated.")  # fmt: skip
 def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
-    """Print a recipe that carries a framework's own file unchanged.
+    """Print a recipe that contains a framework's own file.
 
-    FILE is the YAML of AutoModel's benchmark recipe. What it leaves open is asked for: the systems
-    and the number of GPUs, and the model where the catalog does not know its name.
+    FILE is a YAML file of an AutoModel benchmark recipe. State the systems and the number of GPUs
+    with --set, and the model if it is not in the catalog.
     """
     from perfdb import recipe, yamlfile
     from perfdb.recipe.choose import assigned
@@ -198,25 +211,28 @@ def import_(framework: str, path: Path, pairs: tuple[str, ...]) -> None:
     click.echo(recipe.wrapped(str(path), text, given), nl=False)
 
 
-@recipes.command()
+@recipes.command(
+    epilog=options.examples(
+        "perfdb recipes coverage --release 'nemo 25.04'",
+        "perfdb recipes coverage --fail-on missing",
+    )
+)
 @PATHS
 @options.db_option
 @options.only_options("release", "framework", "system", "model")
 @deep_option
 @max_cases_option
+@options.wide_option
 @json_option
-@options.gate_option(
-    ("missing",), "Exit with 1 where a published row has no recipe. [default: never]"
-)
+@options.gate_option(("missing",), "Exit with 1 if a published row has no recipe. [default: never]")
 def coverage(
     gate: frozenset[str], paths: tuple[Path, ...], max_cases: int, *, deep: bool, as_json: bool,
     **only: str | None,
 ) -> int:  # fmt: skip
-    """Say which published rows have a recipe, and which were reproduced.
+    """Show which published rows have a recipe or are reproduced.
 
-    The rows are those of the store, the recipes those of PATHS or of the folder recipes/. A row is
-    reproduced where the measured case is as fast as the row says, or faster. With --deep those are
-    counted that `perfdb recipes validate --deep` finds ok.
+    PATHS are recipe files or folders. The default is recipes/. A row is reproduced if the measured
+    case is at least as fast. With --deep, the summary also counts the cases that can be built.
     """
     from perfdb.compare import coverage as covered
     from perfdb.compare.releases import release_ids
@@ -235,7 +251,7 @@ def coverage(
     if as_json:
         print_json(counts)
     else:
-        print_table("coverage", covered.COLUMNS, map(covered.cells, rows))
+        print_table("Coverage", covered.COLUMNS, map(covered.cells, rows), ("Source",))
         built = f"{counts['buildable']} can be built, " if deep else ""
         click.echo(
             f"{counts['with_recipe']} of {counted(len(rows), 'published row')} have a recipe, "
@@ -244,9 +260,9 @@ def coverage(
     return 1 if gate and counts["missing"] else 0
 
 
-@recipes.command()
+@recipes.command(epilog=options.examples("perfdb recipes schema"))
 def schema() -> None:
-    """Print the JSON Schema of a recipe, for editors."""
+    """Print the JSON Schema of recipes, for editors."""
     from perfdb import recipe
 
     print_json(recipe.schema())

@@ -31,15 +31,21 @@ SHORT = {
 """What the table shows of a change; the JSON has every column."""
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb recompute --dry-run",
+        "perfdb recompute --window 'last_n(10)' --release 25.09",
+    )
+)
 @options.db_option
 @options.only_options("release", "framework", "system", "model")
 @options.window_option("the window of each result")
 @options.convention_option(
-    "Count model FLOPs by this convention, such as megatron-lm. [default: the convention of each "
+    "Count model FLOPs in this convention, such as megatron-lm. [default: the convention of each "
     "result]"
 )
 @options.dry_run_option
+@options.wide_option
 @options.json_option
 def recompute(
     window: str | None,
@@ -49,13 +55,12 @@ def recompute(
     as_json: bool,
     **only: str | None,
 ) -> int:
-    """Recompute the figures of measured results from their stored steps.
+    """Recompute measured figures from the stored steps.
 
-    For when a formula or a peak of the catalogue has changed, or to take figures over other steps.
-    A result that now says something else becomes a new revision, and the old one is kept; the
-    others stay as they are. A run that has too few steps for WINDOW, or of which the optimizer
-    skipped most steps in it, is named and keeps its figures; the exit code is then 1. Published
-    figures are never changed. It is one transaction: all of it happens, or nothing.
+    Use this after a change to a formula or to a peak in the catalog, or to average other steps. A
+    changed result becomes a new revision, and the store keeps the old one. Published figures never
+    change. A run keeps its figures if it has too few steps for WINDOW, or if most were skipped. The
+    command names such runs and exits with 1. One transaction writes everything or nothing.
     """
     asked = Asked(
         aggregation.named(window) if window else None,
@@ -108,13 +113,13 @@ def _print(report: RecomputeReport, *, dry_run: bool) -> None:
     if report.changed:
         columns = ("Release", "System", "Run", "Before → after")
         options.print_table(word.capitalize(), columns, map(_row, report.changed))
-    left = f", {len(report.left):,} left as they were" if report.left else ""
+    left = f", {len(report.left):,} not recomputed" if report.left else ""
     click.echo(f"{len(report.changed):,} {word}, {report.unchanged:,} unchanged{left}")
     for one in report.left:
-        remedy, where = f"its figures stay; {one.remedy}", f"run {one.stored.run_id}"
+        remedy, where = f"it keeps its figures; {one.remedy}", f"run {one.stored.run_id}"
         click.echo(Diagnostic(where, one.reason or "", remedy=remedy), err=True)
     if not report.examined:
-        click.echo("nothing to recompute: no measured result there", err=True)
+        click.echo("Nothing to recompute: no measured results.", err=True)
 
 
 def _row(one: Recomputed) -> tuple[str, ...]:

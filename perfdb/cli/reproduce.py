@@ -35,31 +35,36 @@ MOST_LISTED = 20
 """How many results are listed where several are meant."""
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb reproduce llama3-8b@dgx-h100@25.09",
+        "perfdb reproduce 3dcda9 --run --repeat 3",
+    )
+)
 @click.argument("result")
 @click.option("--recipes", "recipes_", default=DEFAULT, show_default=True, metavar="PATH",
-              type=click.Path(path_type=Path), help="Where the recipes are.")  # fmt: skip
-@click.option("--run", "run_it", is_flag=True, help="Run it again, and say whether it agrees.")
-@click.option("--against", metavar="RUN", help="Say whether a run agrees: its directory.",
+              type=click.Path(path_type=Path), help="The recipe file or folder.")  # fmt: skip
+@click.option("--run", "run_it", is_flag=True, help="Run the case again, and compare.")
+@click.option("--against", metavar="RUN", help="Compare with an existing run directory.",
               type=click.Path(path_type=Path))  # fmt: skip
 @click.option("--repeat", metavar="N", default=1, show_default=True, type=click.IntRange(min=1),
-              help="With --run, how often.")  # fmt: skip
+              help="With --run, the number of runs.")  # fmt: skip
 @click.option("--output", default="runs", show_default=True, type=click.Path(path_type=Path),
-              help="With --run, the folder for a folder of new run directories.")  # fmt: skip
+              help="With --run, the folder for new run directories.")  # fmt: skip
 @click.option("--metric", type=click.Choice([*METRICS, LOSS]), metavar="METRIC",
-              help="Judge this figure alone: a metric as of `perfdb compare`, or loss. [default: "
-              "the speed, and the loss where configuration and seed are equal]")  # fmt: skip
+              help="Compare only this figure: a metric of `perfdb compare`, or loss. [default: "
+              "the speed, and the loss if configuration and seed are equal]")  # fmt: skip
 @options.db_option
 @options.json_option
 def reproduce(
     result: str, db: str | None, recipes_: Path, *, metric: str | None, as_json: bool, **asked: Any
 ) -> int:
-    """Print what belongs to the number of RESULT, and with --run get it again.
+    """Show how to reproduce RESULT, and run it again with --run.
 
-    RESULT is the id of a result, the first six characters or more of a run id or case key, a link
-    to a row or a run of the site, or MODEL@SYSTEM@RELEASE. It is printed with the recipe's case,
-    configuration, container image, environment, command and log. The answer to --run or --against
-    is agrees (exit code 0), differs or cannot tell (1), with the fields and figures that differ.
+    RESULT is a result ID, a link to a row or run of the site, or MODEL@SYSTEM@RELEASE. Six or more
+    characters of a run ID or case key also work. The output has the recipe, configuration,
+    container, environment, command, and log. With --run or --against, the answer is one of: agrees
+    (exit code 0), differs, or cannot tell (exit code 1).
     """
     with TemporaryDirectory() as temporary, reading_current(store_url(db)) as connection:
         folder = Path(temporary)
@@ -104,15 +109,15 @@ def _side(connection: Connection, word: str) -> Side:
     if not sides:
         message = f"no result {word!r}"
         remedy = (
-            "give a result's id, six characters or more of a run id or case key, the link to a row "
+            "use a result ID, six characters or more of a run ID or case key, the link to a row "
             "of the site, or MODEL@SYSTEM@RELEASE"
         )
     else:
-        message = f"{word!r} is {len(sides)} results"
+        message = f"{word!r} means {len(sides)} results"
         listed = [_line(Side(tuple(some)).shown) for some in sides.values()]
         left = len(listed) - MOST_LISTED
         more = [f"and {left} more"] if left > 0 else []
-        remedy = "\n  ".join(["give the id of one:", *listed[:MOST_LISTED], *more])
+        remedy = "\n  ".join(["use the ID of one:", *listed[:MOST_LISTED], *more])
     raise InputError(Diagnostic("reproduce", message, remedy=remedy))
 
 

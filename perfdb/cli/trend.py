@@ -1,7 +1,8 @@
 """`perfdb trend`: the figures of the same work over releases, and where they got worse."""
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise, starmap
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -9,12 +10,23 @@ from typing import Any
 import click
 
 from perfdb.cli import gates, options
-from perfdb.compare import Choice, Judgement, Level, Verdict, marked, releases, report
+from perfdb.compare import (
+    Choice,
+    Judgement,
+    Level,
+    Verdict,
+    baselines,
+    marked,
+    releases,
+    report,
+    triage,
+)
 from perfdb.compare import trend as trending
 from perfdb.compare.report import series as series_document
 from perfdb.compare.sides import figures_of
 from perfdb.compare.trend import Point, Series
 from perfdb.db.session import reading_current, store_url
+from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.queries.scope import Scope
 from perfdb.record import Origin, Result
@@ -24,30 +36,43 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_BARS = 20
 """From so many runs on, neighbors share a bar, and how many they are is printed."""
 
-PIPE_WIDTH = 120
-"""Columns where stdout is no terminal."""
+COLUMNS = ("Change", "99 % interval", "Verdict", "Runs")
+"""Of a series, behind the release and its figure."""
 
 
-@click.command()
+@click.command(
+    epilog=options.examples(
+        "perfdb trend llama3-8b --system dgx-h100",
+        "perfdb trend --framework nemo --fail-on regression,missing",
+    )
+)
 @click.argument("asked", nargs=-1, metavar="[MODEL_OR_CASE]...")
 @options.db_option
 @options.only_options("framework", "system", several=True)
 @options.metric_option("follow")
 @options.gate_option(
     ("regression", "missing", "unknown"),
-    "Follow each case and exit with 1 where a release is slower than the one before it and no "
-    "later one has made up for it, or the newest one than the best; where the newest release lacks "
-    "what an earlier one has or failed at more of its runs; or where no verdict can be given; "
-    "several with a comma. "
-    "[default: never]",
+    "Exit with 1 on an open regression, on results that the newest release lacks or fails, or on "
+    "unknown verdicts. Separate several with commas. This follows each case. [default: never]",
 )
-@click.option("--all", "all_", flag_value="yes", help="Without a model list also what has no news.")
+@click.option(
+    "--all", "all_", flag_value="yes", help="Without a model, list unchanged results, too."
+)
 @click.option(
     "--each-case",
     flag_value="yes",
-    help="Follow each case of a workload, not only the best one, as --fail-on does.",
+    help="Follow every case of a workload, not only its best.",
 )
-@options.json_option
+@options.format_option(
+    triage.FORMATS, "The output format: markdown for pull requests, junit and github for CI."
+)
+@options.json_format_option
+@options.wide_option
+@click.option(
+    "--since",
+    metavar="RELEASE",
+    help="Start at this release or baseline. --fail-on ignores what came before.",
+)
 @gates.verdict_options
 def trend(
     asked: Sequence[str],
@@ -55,22 +80,19 @@ def trend(
     least: gates.Least,
     reviewed: Path | None,
     *,
-    as_json: bool,
+    style: str,
     **only: Any,
 ) -> int:
-    """Follow the figures of the same work over releases, and say where they got worse.
+    """Follow results across releases, and find regressions.
 
-    MODEL_OR_CASE is a model, such as llama3-8b, or the first six characters or more of a workload
-    or case key. Of a model or a workload each release stands with its best configuration, of a
-    case with that one; --fail-on and --each-case follow each case of a workload. Of a version in
-    several containers each is a release, in the order of time. Changes and verdicts are those of
-    `perfdb compare`, against the release before; a rolling branch, such as main, is held against
-    the newest release. The bars are the runs of a release in time (of logs as they were ingested),
-    lowest to highest over the whole series. A figure with open errors of the audit is listed, not
-    judged and then stepped over.
+    MODEL_OR_CASE is a model, such as llama3-8b, or six or more characters of a workload or case
+    key. For a model or workload, the table shows each release's best configuration. Changes and
+    verdicts compare with the release before, as `perfdb compare` does. A rolling branch, such as
+    main, compares with the newest release. Bars show the runs of a release in order of time.
+    Results with open audit errors have no verdict. ◆ is a change point: from that release on the
+    series stays at another level.
 
-    Without MODEL_OR_CASE everything is followed, and listed where the newest release is faster or
-    slower than the one before, failed or lacks something.
+    Without MODEL_OR_CASE, the table shows every workload that changed in the newest release.
     """
     db, metric, judge_all = only.pop("db"), only.pop("metric"), only.pop("judge_all")
     margin, scope = only.pop("margin"), Scope(only.pop("framework"), only.pop("system"))
@@ -79,18 +101,17 @@ def trend(
         wrong = gates.unaccepted(connection, reviewed, judge_all)
         results = marked(releases.results_of_words(connection, asked, scope), wrong)
         choices = releases.known_releases(connection)
+        if since := only.pop("since"):
+            starts = releases.all_named(since, choices, baselines.read())
+            results = trending.since(results, choices, starts)
         origins = map(Origin, {one.origin for one in results})
         versions = releases.versions(connection, choices, origins)
     keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
     found = trending.noted_missing(_followed(results, choices, (metric, margin), keys), versions)
     closed = [gate & one.closes(least(one.metric)) for one in found]
-    if as_json:
-        listed = [series_document(*one) for one in zip(found, closed, strict=True)]
-        options.print_json({"closed": sorted(frozenset().union(*closed)), "series": listed})
-    else:
-        _print(found, results, only_news=not asked and not all_)
+    _print(found, closed, results, style, only_news=not asked and not all_)
     not_judged = sum(not point.is_judged for one in found for point in one.points)
-    gates.print_not_judged(not_judged, err=as_json)
+    gates.print_not_judged(not_judged, err=style != "table")
     failed, unknown = (sum(map(bool, some)) for some in
                        ([one.failed for one in found], [one.unknown for one in found]))  # fmt: skip
     options.warn_of_ungated(failed, unknown, gate)
@@ -118,48 +139,107 @@ def _followed(
     ]
 
 
-def _print(found: Sequence[Series], results: Sequence[Result], *, only_news: bool) -> None:
+Closed = Sequence[frozenset[str]]
+"""The gates that close on each series."""
+
+
+def _print(
+    found: Sequence[Series],
+    closed: Closed,
+    results: Sequence[Result],
+    style: str,
+    *,
+    only_news: bool,
+) -> None:
+    if style == "json":
+        listed = [series_document(*one) for one in zip(found, closed, strict=True)]
+        options.print_json({"closed": sorted(frozenset().union(*closed)), "series": listed})
+    elif style == "junit":
+        suites = grouped(zip(found, closed, strict=True), lambda one: one[0].shown.framework)
+        click.echo(triage.junit((name, starmap(_check, some)) for name, some in suites.items()))
+    elif style == "github":
+        _print_commands(found, closed)
+        click.echo(triage.command("notice", _summary(found, only_news=only_news)))
+    else:
+        _print_tables(found, style, only_news=only_news)
+        click.echo(_summary(found, only_news=only_news))
+        shown = {it.case_key for one in found for point in one.points for it in point.side.results}
+        if more := len({result.case_key for result in results} - shown):
+            cases = counted(more, "further case")
+            click.echo(f"Not shown: {cases} of the same workload (--each-case shows them)")
+
+
+def _print_commands(found: Sequence[Series], closed: Closed) -> None:
+    """What closes a gate, and what has news, as workflow commands of GitHub."""
+    for one, its_gates in zip(found, closed, strict=True):
+        if its_gates or one.has_news:
+            level = "error" if its_gates else "warning" if one.is_slower() else "notice"
+            check = _check(one, its_gates)
+            click.echo(triage.command(level, f"{check.name}: {check.words}"))
+
+
+def _print_tables(found: Sequence[Series], style: str, *, only_news: bool) -> None:
+    for title, columns, rows, remark in _tables(found, only_news=only_news):
+        if style == "markdown":
+            heading, *more = title.split("\n")
+            parts = (f"**{heading}**", *more, triage.table(columns, rows), remark)
+            click.echo("\n\n".join(filter(None, parts)) + "\n")
+            continue
+        options.print_table(title, columns, rows)
+        if remark:
+            click.echo(f"  {remark}\n")
+
+
+def _check(one: Series, closed: frozenset[str]) -> triage.Check:
+    """A series as a test case of CI: its remarks, and what is missing, failed or cannot be told."""
+    failed = (f"failed in {point.release}: {_why_failed(point)}" for point in one.failed)
+    unknown = (f"{point.release}: {_why_unknown(point)}" for point in one.unknown)
+    last = (
+        f"{it.release}: {_verdict(it.judgement, one.metric)}" for it in one.newest if it.judgement
+    )
+    words = "; ".join(dict.fromkeys((*_remarks(one), *failed, *unknown, *last)))
+    name = ", ".join(_title(one).split("\n"))
+    plain = words.replace("\n", ", ") or "in one release alone"
+    return triage.Check(name, plain, one.is_judged, bool(closed))
+
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]], str]
+"""A title, columns, rows, and what is to be said below."""
+
+
+def _tables(found: Sequence[Series], *, only_news: bool) -> Iterator[Table]:
+    """Every table that has a row."""
     for one in found:
         if len(one.points) > 1 and (one.has_news or not only_news):
-            _print_series(one)
-    if not only_news:
-        # What is in one release alone has nothing to be compared with yet.
-        single = [one for one in found if len(one.points) == 1 and not one.missing_in]
-        known = [row for row in map(_last, single) if UNKNOWN not in row]
-        _print_table("In one release alone", ("Work", "Release", "Figure", "Runs"), known)
+            columns = ("Release", METRICS[one.metric].title, *COLUMNS)
+            rows = list(map(partial(_row, one), one.points))
+            yield _title(one), columns, rows, "; ".join(_remarks(one))
+    # What is in one release alone has nothing to be compared with yet.
+    single = [one for one in found if len(one.points) == 1 and not one.missing_in]
+    known = [row for row in map(_last, () if only_news else single) if UNKNOWN not in row]
     missing: dict[str, list[tuple[str, ...]]] = {}
     for one in found:
         if one.missing_in:
             name = f"Missing in {one.shown.framework} {one.missing_in}"
             missing.setdefault(name, []).append(_last(one))
-    for title, rows in missing.items():
-        _print_table(title, ("Work", "Last in", "Figure", "Runs"), rows)
     failed = [_because(one, point, _why_failed(point)) for one in found for point in one.failed]
-    _print_table("Failed", ("Work", "Releases", "Why"), failed)
     unknown = [_because(one, point, _why_unknown(point)) for one in found for point in one.untold]
-    _print_table("Cannot be told", ("Work", "Releases", "Why"), unknown)
-    click.echo(_summary(found, only_news=only_news))
-    shown = {it.case_key for one in found for point in one.points for it in point.side.results}
-    if more := len({result.case_key for result in results} - shown):
-        cases = counted(more, "further case")
-        click.echo(f"not shown: {cases} of the same work; --each-case follows each")
+    for title, names, some in (
+        ("In one release only", ("Work", "Release", "Figure", "Runs"), known),
+        *((title, ("Work", "Last in", "Figure", "Runs"), some) for title, some in missing.items()),
+        ("Failed", ("Work", "Releases", "Why"), failed),
+        ("Inconclusive", ("Work", "Releases", "Why"), unknown),
+    ):
+        if some:
+            yield title, names, some, ""
 
 
-def _print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    if rows:
-        options.print_table(title, columns, rows, PIPE_WIDTH)
-
-
-def _print_series(one: Series) -> None:
+def _title(one: Series) -> str:
     it = one.shown
     title = f"{report.workload(it)}\n{it.framework}, {it.origin}"
     if one.level is Level.CONFIGURATION:
         title += f", {report.configuration(it)}"
-    figure = METRICS[one.metric].title
-    columns = ("Release", figure, "Change", "99 % interval", "Verdict", "Runs")
-    _print_table(title, columns, [_row(one, point) for point in one.points])
-    if remarks := "; ".join(_remarks(one)):
-        click.echo(f"  {remarks}\n")
+    return title
 
 
 def _remarks(one: Series) -> Iterable[str]:
@@ -168,6 +248,8 @@ def _remarks(one: Series) -> Iterable[str]:
         yield f"first {worse}: {one.regression.release}"
     if one.recovered:
         yield "made up for since"
+    for release, ratio in one.change_points.items():
+        yield f"change point: {release} ({_change(ratio)})"
     if it := one.decline:  # 1.20 is slower than the best release, 1.0: -21.2 % (0.777 – 0.799)
         within, change = report.interval(it.judgement), _change(it.judgement.ratio)
         of_best = f"{it.best.release}: {change}{'' if within == UNKNOWN else f' ({within})'}"
@@ -219,6 +301,7 @@ def _row(series: Series, point: Point) -> tuple[str, ...]:
         point.release,
         f"against {point.against}" if point.is_apart and point.against else "",
         report.changes(point.differences),
+        f"◆ moved {_change(moved)}" if (moved := series.change_points.get(point.release)) else "",
         report.runs(side) if side.finished != side.results else "",
         report.containers(side),
         report.ended(side),
@@ -277,7 +360,7 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
         "failed": sum(bool(one.failed) for one in found),
-        "cannot be told": sum(bool(one.unknown) for one in found),
+        "inconclusive": sum(bool(one.unknown) for one in found),
     }
     named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
@@ -285,4 +368,4 @@ def _summary(found: Sequence[Series], *, only_news: bool) -> str:
     parts += [f"{count} {word}" for word, count in counts.items() if count]
     line = f"{len(followed)} followed over releases: {', '.join(parts)}"
     hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
-    return f"{line}; {hidden} without news are not listed: --all lists them" if hidden else line
+    return f"{line}; {hidden} unchanged (hidden; --all shows them)" if hidden else line

@@ -14,29 +14,29 @@ MANY = 1_000
 """From so many things on that a check looks at, its progress is worth showing."""
 
 
-@click.command()
+@click.command(epilog=options.examples("perfdb verify", "perfdb verify --json"))
 @options.db_option
 @options.json_option
 def verify(db: str | None, *, as_json: bool) -> int:
-    """Prove that the store holds together, and that all of it follows from the bytes it keeps.
+    """Check the store against the original files that it keeps.
 
     \b
-    schema      the tables are those of this version
-    database    the database's own check finds nothing
-    values      every value can be read
-    sources     the bytes of every file decompress, with their size and SHA-256
-    originals   what pages state of their originals is as they state it
-    references  every row that another one refers to is there
-    revisions   they are contiguous, and at most the newest is current
-    orphans     no run, case, release, system or model is left without results
-    keys        cases and releases have the keys of their columns
+    schema      the tables match this version
+    database    the database's own check passes
+    values      every value is readable
+    sources     every file unpacks to its size and SHA-256
+    originals   the stated originals of pages match the pages
+    references  every row that another row refers to exists
+    revisions   revision numbers have no gaps, and only the newest is current
+    orphans     every run, case, release, system, and model has results
+    keys        the keys of cases and releases match their columns
     figures     measured figures follow from the stored steps
-    runs        runs, their steps and results are those of the stored files
-    published   published results are those of the stored pages
-    findings    findings are those that the audit makes
-    log         entries of the ingest log are whole, and every result has one
+    runs        runs, steps, and results match the stored files
+    published   published results match the stored pages
+    findings    the findings match a new audit
+    log         the ingest log is complete
 
-    Nothing is written. Exits with 1 if anything is wrong, after saying all of it.
+    The command changes nothing. It reports every problem, then exits with 1 if there is any.
     """
     with options.progress_bar(quiet=as_json) as progress:
 
@@ -58,14 +58,14 @@ def verify(db: str | None, *, as_json: bool) -> int:
 
 
 def _print(found: Sequence[Verified]) -> None:
-    columns = ("Check", "Looked at", "Passed over", "Faults")
+    columns = ("Check", "Checked", "Skipped", "Problems")
     rows = [(one.check, one.count, len(one.passed_over), len(one.faults)) for one in found]
-    options.print_table("Verified", columns, rows)
+    options.print_table("Checks", columns, rows)
     for one in found:
         for note in one.passed_over:
-            click.echo(f"passed over: {one.check}: {note.where}: {note.message}", err=True)
+            click.echo(f"skipped: {one.check}: {note.where}: {note.message}", err=True)
     for one in found:
         for fault in one.faults:
-            click.echo(f"fault: {one.check}: {fault.where}: {fault.message}")
+            click.echo(f"problem: {one.check}: {fault.where}: {fault.message}")
     faults = sum(len(one.faults) for one in found)
-    click.echo(counted(faults, "fault") if faults else "the store holds together")
+    click.echo(counted(faults, "problem") if faults else "OK")

@@ -6,25 +6,30 @@ import click
 
 from perfdb import ingest
 from perfdb.audit.report import counts
-from perfdb.cli.options import db_option, json_option, print_json
+from perfdb.cli.options import db_option, examples, json_option, print_json
 from perfdb.db.session import store_url
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "perfdb withdraw old.md --reason 'superseded'",
+        "perfdb withdraw runs/a --reason 'wrong clock'",
+        "perfdb withdraw runs/a --undo",
+    )
+)
 @click.argument("words", nargs=-1, required=True, metavar="FILE|RUN...")
-@click.option("--reason", metavar="TEXT", help="Why, for the changelog; a run needs it.")
-@click.option("--undo", is_flag=True, help="Make runs that were withdrawn count again.")
+@click.option("--reason", metavar="TEXT", help="The reason, for the changelog. Required for runs.")
+@click.option("--undo", is_flag=True, help="Restore withdrawn runs.")
 @db_option
 @json_option
 def withdraw(
     words: Sequence[str], reason: str | None, db: str | None, *, undo: bool, as_json: bool
 ) -> int:
-    """Withdraw every result of pages, result files or runs, whether the file still exists or not.
+    """Withdraw every result of pages, result files, or runs.
 
-    A page or a file of results, such as a summary or golden values, is named by the path that it
-    was read from, a run by its id, its directory or its log. A result that another page states,
-    too, is withdrawn with it: read that page again. What was withdrawn is kept. Reading a page or
-    file again brings its results back; a run counts again only with --undo.
+    FILE is the path that perfdb read, even if the file no longer exists. RUN is a run ID, a run
+    directory, or a log. The store keeps withdrawn results. If another page states the same result,
+    read that page again. To restore a page or file, read it again. To restore a run, use --undo.
     """
     if undo:
         restored = ingest.restore(words, store_url(db))

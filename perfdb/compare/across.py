@@ -1,4 +1,4 @@
-"""The results of two systems beside each other: at one release, or at two. Pure but for reading.
+"""The results of two systems side by side: at one release, or at two. Pure but for reading.
 
 Two systems are no regression: there is a ratio, what differs, and no verdict.
 """
@@ -99,7 +99,7 @@ def _best(sides: Sequence[Side], metric: str) -> Mapping[Origin, Side]:
 
 
 def _match(a: Side, b: Side, metric: str) -> Match:
-    """A match whose judgement has a ratio, and why there is none; nothing of it is a verdict."""
+    """A match with a ratio in its judgement, and why there is none; nothing of it is a verdict."""
     found = judge(a, b, metric)
     is_apart = found.verdict is Verdict.NOT_COMPARABLE
     ratio = None if is_apart and metric in CONVENTION_BOUND else found.ratio

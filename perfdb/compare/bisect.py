@@ -12,7 +12,7 @@ SOUGHT = (Verdict.SLOWER, Verdict.FASTER, Verdict.FAILED)
 def search(count: int, is_changed: Callable[[int], bool | None]) -> tuple[int, int]:
     """The last of `count` versions that is as the first, and the first that is as the last.
 
-    `is_changed` says of a version whether it is as the last one; None: it cannot be told, and the
+    `is_changed` says of a version whether it is as the last one; None: unknown, and the
     next one is asked. Only such versions may lie between the two.
     """
     low, high, untold = 0, count - 1, set[int]()
@@ -29,7 +29,7 @@ def search(count: int, is_changed: Callable[[int], bool | None]) -> tuple[int, i
 
 
 def is_changed(found: Judgement, sought: Verdict, least: float) -> bool | None:
-    """Whether a version has the verdict that is looked for; None where it cannot be told.
+    """Whether a version has the verdict that is looked for; None where it is unknown.
 
     A change of speed counts that is `least` or more, as a fraction. What is too noisy for a verdict
     has not changed where its whole interval is nearer than that.

@@ -41,11 +41,9 @@ class Earlier:
         """The same case in each release that has it, the newest first."""
         return self._by_case.get((side.shown.case_key, side.origin), ())
 
-    def best(self, side: Side, metric: str, *, of_work: bool) -> Side | None:
-        """The best of the case, or of its work however it was done; None: no release has it."""
-        known = self._by_work if of_work else self._by_case
-        key = side.shown.workload_key if of_work else side.shown.case_key
-        return best_of(known.get((key, side.origin), ()), metric)
+    def of_work(self, side: Side) -> Sequence[Side]:
+        """The same work in each release that has it, however it was done, the newest first."""
+        return self._by_work.get((side.shown.workload_key, side.origin), ())
 
 
 def best_of(sides: Iterable[Side], metric: str) -> Side | None:
@@ -56,15 +54,18 @@ def best_of(sides: Iterable[Side], metric: str) -> Side | None:
 
 
 def back_from(
-    judged: Judgement, a: Side, b: Side, best: Side | None, how: tuple[str, Terms]
+    judged: Judgement, a: Side, b: Side, so_far: Sequence[Side], how: tuple[str, Terms]
 ) -> Judgement:
     """A judgement of `faster`, which is `recovered` where B only regains what A had lost.
 
     That is so if A is slower than the best release so far, and B is about as good as that and no
-    better. `how`: the metric and the terms.
+    better. `so_far` are the sides before B, `how` the metric and the terms.
     """
+    if judged.verdict is not Verdict.FASTER:
+        return judged
     metric, terms = how
-    if judged.verdict is not Verdict.FASTER or best is None or best is a:
+    best = best_of(so_far, metric)
+    if best is None or best is a:
         return judged
     lost, left = (judge(best, side, metric, (), terms) for side in (a, b))
     if lost.verdict is not Verdict.SLOWER or left.verdict is Verdict.FASTER or not left.ratio:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from perfdb import catalog
 from perfdb.compare import report
@@ -13,6 +14,8 @@ from perfdb.groups import grouped
 from perfdb.recipe import RunSpec
 from perfdb.record import Origin, Release, Result
 
+REPRODUCED: Final = (Verdict.SAME, Verdict.FASTER)
+"""The verdicts on a measurement that is as fast as the row says, or faster."""
 Corrections = Mapping[str, tuple[object, object]]
 """Fields that a row prints wrongly: what is printed, and what the recipe has instead."""
 
@@ -30,7 +33,7 @@ class RowCoverage:
     @property
     def is_reproduced(self) -> bool:
         """Whether a measurement is as fast as the row says, or faster."""
-        return self.verdict in (Verdict.SAME, Verdict.FASTER)
+        return self.verdict in REPRODUCED
 
 
 def coverage(results: Iterable[Result], specs: Sequence[RunSpec]) -> list[RowCoverage]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from operator import attrgetter, ne
 from typing import Final
 
@@ -12,7 +13,7 @@ from perfdb.catalog import titles
 from perfdb.compare.context import Earlier, back_from, terms_of
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
-from perfdb.compare.verdict import Judgement, Terms, Verdict, controlled, judge
+from perfdb.compare.verdict import TERMS, Judgement, Terms, Verdict, controlled, judge
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Result, Scalar
@@ -62,6 +63,8 @@ class Comparison:
     only_b: tuple[Side, ...]
     best: tuple[Match, ...] = ()
     """What has no match of the same work, at `Level.BEST`. No gate closes on it."""
+    terms: Terms = TERMS
+    """What its verdicts go by."""
 
     @property
     def failed(self) -> tuple[Match, ...]:
@@ -95,7 +98,7 @@ def comparison(
     a: Iterable[Result],
     b: Iterable[Result],
     metric: str | None = None,
-    earlier: Sequence[Iterable[Result]] = (),
+    earlier: Sequence[Iterable[Result]] | Earlier = (),
     margin: float = MARGIN,
 ) -> Comparison:
     """Match the results of release A with those of release B.
@@ -109,7 +112,8 @@ def comparison(
     the first of `PREFERRED` that is known on both sides.
     `earlier`: the results of the releases before A, the newest first.
     """
-    sides_a, sides_b, before = _sides(a), _sides(b), Earlier(earlier)
+    sides_a, sides_b = _sides(a), _sides(b)
+    before = earlier if isinstance(earlier, Earlier) else Earlier(earlier)
     series = [(*reversed(before.of_case(side)), side) for side in sides_a]
     terms = terms_of([*series, *((side,) for side in sides_b)], margin)
     pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]
@@ -133,7 +137,7 @@ def comparison(
                                                   it.origin)))  # fmt: skip
 
     # Changes at other sizes are no reason to find more among the same work.
-    return Comparison(judged(pairs), unmatched(sides_a), unmatched(sides_b), judged(best))
+    return Comparison(judged(pairs), unmatched(sides_a), unmatched(sides_b), judged(best), terms)
 
 
 Pair = tuple[Level, Side, Side]
@@ -143,13 +147,13 @@ def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Mat
     level, a, b = pair
     metric = metric_for([a], [b], asked)
     judged = judge(a, b, metric, before.of_case(a), terms)
-    best = before.best(a, metric, of_work=level is not Level.CONFIGURATION)
-    judged = back_from(judged, a, b, best, (metric, terms))
-    apart = differences(a.shown, b.shown)
-    if level is Level.CONFIGURATION:
-        apart = {}
-    elif level is Level.BEST:
+    so_far = before.of_case(a) if level is Level.CONFIGURATION else before.of_work(a)
+    judged = back_from(judged, a, b, so_far, (metric, terms))
+    apart: Differences = {}
+    if level is Level.BEST:
         apart = at_other_sizes(a.shown, b.shown)
+    elif level is Level.WORKLOAD:
+        apart = differences(a.shown, b.shown)
     return Match(level, a, b, metric, judged, apart)
 
 
@@ -275,20 +279,24 @@ def metric_for(a: Iterable[Side], b: Iterable[Side], asked: str | None) -> str:
     """
     if asked is not None:
         return asked
-    known = [[_known(side) for side in sides] for sides in (a, b)]
-    groups = [group for group in known if any(group)]
+    sides = list(a), list(b)
     for metric in PREFERRED:
-        if all(any(metric in known for known in group) for group in groups):
+        if all(map(partial(_has, metric), sides)):
             return metric
     return PREFERRED[0]
 
 
-def _known(side: Side) -> set[str]:
-    return {metric for metric in PREFERRED if side.median(metric) is not None}
+def _has(metric: str, sides: Sequence[Side]) -> bool:
+    """Whether some of them have a figure, or none has any."""
+    return any(side.median(metric) is not None for side in sides) or all(
+        side.median(other) is None for side in sides for other in PREFERRED
+    )
 
 
 def differences(a: Result, b: Result) -> Differences:
     """The configuration fields in which two results differ, options one by one."""
+    if a.case_key and a.case_key == b.case_key:
+        return {}
     pairs = {name: (getattr(a, name), getattr(b, name)) for name in CONFIGURATION_FIELDS}
     del pairs["options"]
     options = sorted(a.options.keys() | b.options.keys())

@@ -14,6 +14,8 @@ from functools import cache
 from math import exp, inf, log, pi, sqrt
 from typing import Final
 
+from perfdb.compare.distributions import digamma, inverse_trigamma, quantile, trigamma, two_sided
+
 LEVEL: Final = 0.01
 """The share of unchanged cases that may be called changed, and one minus the level of intervals."""
 FALSE_DISCOVERIES: Final = 0.05
@@ -24,9 +26,9 @@ MARGIN: Final = 0.01
 """The change, as a fraction, that does not matter, unless another is asked for."""
 
 BASELINE: Final = 3
-"""The releases, between which nothing changed, whose mean a release is held against."""
+"""A release is compared with the mean of so many releases without a change between them."""
 FEWEST_CASES: Final = 20
-"""From so many cases on, whose runs show a variance, the prior is estimated from them."""
+"""From so many cases on with runs that show a variance, the prior is estimated from them."""
 MOST_REPEATS: Final = 20
 """How many repeats are worth proposing."""
 _MOST_DEGREES: Final = 8.0
@@ -90,6 +92,8 @@ def _merged(one: Moments, other: Sample) -> Moments:
 
 def sample(figures: Sequence[float]) -> Sample:
     """The sample of positive figures."""
+    if len(figures) == 1:
+        return Sample(1, log(figures[0]))
     known = [log(figure) for figure in figures]
     mean = sum(known) / len(known)
     return Sample(len(known), mean, sum((one - mean) ** 2 for one in known))
@@ -114,7 +118,7 @@ class Prediction:
     @property
     def half(self) -> float:
         """Half of the prediction interval of 1 − `LEVEL`."""
-        return min(max(_quantile(self.degrees) * self.error, self.least), _WIDEST)
+        return min(max(quantile(self.degrees, LEVEL) * self.error, self.least), _WIDEST)
 
     def repeats(self, margin: float) -> int | None:
         """How many runs of both releases would tell, as far as it can be known; None: too many."""
@@ -124,7 +128,7 @@ class Prediction:
         enough = apart if apart > margin else max(margin - apart, margin / 2)
         for count in range(2, MOST_REPEATS + 1):
             degrees = self.degrees + 2 * count - sum(self.num_runs)
-            if degrees > 0 and _quantile(degrees) * deviation * sqrt(2 / count) <= enough:
+            if degrees > 0 and quantile(degrees, LEVEL) * deviation * sqrt(2 / count) <= enough:
                 return max(count, *self.num_runs)
         return None
 
@@ -153,26 +157,37 @@ def against(base: Base, new: Sample, prior: Prior, least: float = 0.0) -> Predic
     deviation, of_all = moderated(prior, squares, degrees)
     repeats = sqrt(1 / held.count + 1 / new.count)
     error, change = deviation * repeats, new.mean - held.mean
-    p = _two_sided(change / error, of_all) if error else float(not change)
+    p = two_sided(change / error, of_all) if error else float(not change)
     worst = sqrt(squares / degrees) if degrees else 0.0
     if max(worst, least / repeats) <= prior.ceiling < inf:
-        p = min(p, _two_sided(change / (prior.ceiling * repeats), inf))
-    p = max(p, _two_sided(change / least, inf) if least else 0.0)
-    runs, floor = (held.count, new.count), _quantile(inf) * least
+        p = min(p, two_sided(change / (prior.ceiling * repeats), inf))
+    p = max(p, two_sided(change / least, inf) if least else 0.0)
+    runs, floor = (held.count, new.count), quantile(inf, LEVEL) * least
     return Prediction(change, error, of_all, p, len(kept), runs, floor)
 
 
 def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
     """The releases, the newest first, as far as each fits to those after it."""
     first = releases[0]
-    count, mean, squares = every = first.count, first.mean, first.squares
-    for place, before in enumerate(releases[1:], start=1):
-        apart, degrees = abs(before.mean - mean), count + before.count - 2
-        deviation, of_all = moderated(prior, squares + before.squares, degrees)
-        if apart > _quantile(of_all) * deviation * sqrt(1 / count + 1 / before.count):
-            return releases[:place], Sample(*every)
-        count, mean, squares = every = _merged(every, before)
-    return releases, Sample(*every)
+    count, mean, squares = first.count, first.mean, first.squares
+    of_prior, weight = prior.degrees, prior.degrees * prior.variance
+    for place in range(1, len(releases)):
+        before = releases[place]
+        others, apart = before.count, before.mean - mean
+        within, far, total = squares + before.squares, apart * apart, count + others
+        of_all = of_prior + total - 2
+        # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
+        if far * count * others > _square(of_all) * (weight + within) / of_all * total:
+            return releases[:place], Sample(count, mean, squares)
+        # as in `_merged`, which would take as long again to be called
+        mean += apart * others / total
+        squares, count = within + far * count * others / total, total
+    return releases, Sample(count, mean, squares)
+
+
+@cache
+def _square(degrees: float) -> float:
+    return quantile(degrees, LEVEL) ** 2
 
 
 def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:
@@ -184,8 +199,8 @@ def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]
 def half_of(runs: Sample, prior: Prior, least: float) -> float:
     """Half of the interval of 1 − `LEVEL` of the mean of runs alone."""
     deviation, degrees = moderated(prior, runs.squares, runs.count - 1)
-    of_runs = _quantile(degrees) * deviation / sqrt(runs.count)
-    return min(max(of_runs, _quantile(inf) * least), _WIDEST)
+    of_runs = quantile(degrees, LEVEL) * deviation / sqrt(runs.count)
+    return min(max(of_runs, quantile(inf, LEVEL) * least), _WIDEST)
 
 
 def total(samples: Iterable[Sample]) -> Sample:
@@ -226,30 +241,34 @@ def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
     Repeats of a release show it, and so do releases that follow one another without a change. What
     the estimate itself calls a change is left out, and it is estimated anew.
     """
-    prior, known = MLPERF, list(cases)
-    cut = 5 * MLPERF.ceiling * sqrt(2)
+    known = [one for one in cases if len(one) > 1 or one[0].count > 1]
+    prior, cut = MLPERF, 5 * MLPERF.ceiling * sqrt(2)
     for _ in range(_CLIPPED if len(known) >= FEWEST_CASES else 0):
         shown = [one for releases in known if (one := _variance(releases, cut))]
         if len(shown) < FEWEST_CASES:
             return MLPERF
         prior = fitted(shown)
-        cut = _quantile(prior.degrees) * sqrt(2 * prior.variance)
+        cut = quantile(prior.degrees, LEVEL) * sqrt(2 * prior.variance)
     return prior
 
 
 def _variance(releases: Sequence[Sample], cut: float) -> tuple[float, float] | None:
     """The variance of a case and its degrees of freedom; differences beyond `cut` are changes."""
-    squares, degrees = 0.0, 0
+    squares, degrees, most = 0.0, 0, cut * cut / 2
     first = releases[0]
-    so_far = first.count, first.mean, first.squares
+    count, mean, within = first.count, first.mean, first.squares
     for one in releases[1:]:
-        count, mean, within = so_far
-        if abs(one.mean - mean) > cut * sqrt((1 / one.count + 1 / count) / 2):
+        others, apart = one.count, one.mean - mean
+        far = apart * apart
+        if far > most * (1 / others + 1 / count):
             squares, degrees = squares + within, degrees + count - 1
-            so_far = one.count, one.mean, one.squares
-        else:
-            so_far = _merged(so_far, one)
-    squares, degrees = squares + so_far[2], degrees + so_far[0] - 1
+            count, mean, within = others, one.mean, one.squares
+        else:  # as in `_merged`, which would take as long again to be called
+            total = count + others
+            mean += apart * others / total
+            within += one.squares + far * count * others / total
+            count = total
+    squares, degrees = squares + within, degrees + count - 1
     return (squares / degrees, degrees) if degrees else None
 
 
@@ -261,54 +280,11 @@ def fitted(variances: Sequence[tuple[float, float]]) -> Prior:
     known = sorted(variance for variance, _ in variances)
     least = 1e-5 * known[len(known) // 2] or 1e-12
     logs = [
-        log(max(variance, least)) - _digamma(degrees / 2) + log(degrees / 2)
+        log(max(variance, least)) - digamma(degrees / 2) + log(degrees / 2)
         for variance, degrees in variances
     ]
     mean = sum(logs) / len(logs)
     spread = sum((one - mean) ** 2 for one in logs) / (len(logs) - 1)
-    spread -= sum(_trigamma(degrees / 2) for _, degrees in variances) / len(logs)
-    half = min(_inverse_trigamma(spread), _MOST_DEGREES / 2) if spread > 0 else _MOST_DEGREES / 2
-    return Prior(2 * half, exp(mean + _digamma(half) - log(half)))
-
-
-def _inverse_trigamma(value: float) -> float:
-    """The x at which the trigamma function has a value, by Newton's method on its inverse."""
-    from scipy.special import polygamma  # noqa: PLC0415
-
-    found = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(polygamma(1, found))
-        step = trigamma * (1 - trigamma / value) / float(polygamma(2, found))
-        found += step
-        if abs(step) < 1e-8 * found:
-            break
-    return found
-
-
-@cache
-def _digamma(value: float) -> float:
-    from scipy.special import psi  # noqa: PLC0415 - no command needs it to start
-
-    return float(psi(value))
-
-
-@cache
-def _trigamma(value: float) -> float:
-    from scipy.special import polygamma  # noqa: PLC0415
-
-    return float(polygamma(1, value))
-
-
-@cache
-def _quantile(degrees: float) -> float:
-    """The quantile of Student's t beyond which `LEVEL` lies, on both sides together."""
-    from scipy.special import ndtri, stdtrit  # noqa: PLC0415
-
-    return float(ndtri(1 - LEVEL / 2) if degrees == inf else stdtrit(degrees, 1 - LEVEL / 2))
-
-
-def _two_sided(t: float, degrees: float) -> float:
-    from scipy.special import ndtr, stdtr  # noqa: PLC0415
-
-    tail = -abs(t)
-    return 2 * float(ndtr(tail) if degrees == inf else stdtr(degrees, tail))
+    spread -= sum(trigamma(degrees / 2) for _, degrees in variances) / len(logs)
+    half = min(inverse_trigamma(spread), _MOST_DEGREES / 2) if spread > 0 else _MOST_DEGREES / 2
+    return Prior(2 * half, exp(mean + digamma(half) - log(half)))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import ConfigDict
@@ -17,7 +17,7 @@ from perfdb.audit.review import Entry, explained
 from perfdb.compare.match import Comparison, comparison
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import marked
-from perfdb.errors import Diagnostic, InputError, suggestion
+from perfdb.errors import Diagnostic, InputError, nearest
 from perfdb.groups import grouped
 from perfdb.queries import catalog
 from perfdb.queries import results as queries
@@ -162,20 +162,64 @@ def named(text: str, known: Sequence[Choice]) -> Choice:
         message = f"{text!r} names no single release"
         remedy = f"say {' or '.join(shlex.quote(choice.name) for choice in found)}"
     else:
-        hint, listed = suggestion(text, names), f"known: {', '.join(sorted(names))}"
-        remedy = listed if hint == listed else f"{hint} {listed}"
+        remedy = nearest(spelled, names)
     raise InputError(Diagnostic("release", message, remedy=remedy))
 
 
+Baselines = Mapping[str, Sequence[str]]
+"""The names of baselines, each with that of a release of one framework or of several."""
+
+
+def all_named(text: str, known: Sequence[Choice], baselines: Baselines) -> tuple[Choice, ...]:
+    """The release that a text means, or those of a version or a baseline. Raises InputError."""
+    if names := baselines.get(text.strip()):
+        return tuple(named(one, known) for one in names)
+    return tuple(it for it in known if it.version == text.strip()) or (named(text, known),)
+
+
 def both_named(
-    a: str, b: str, known: Sequence[Choice], frameworks: Sequence[str] = ()
+    a: str,
+    b: str,
+    known: Sequence[Choice],
+    frameworks: Sequence[str] = (),
+    baselines: Baselines = MappingProxyType({}),
 ) -> tuple[tuple[Choice, Choice], ...]:
     """What two texts mean: two releases, or those of each framework that has such versions.
 
-    Where a framework has only one of two versions, the other release is there without results.
+    Where a framework has only one of two versions, the other release is there without results. Of
+    a baseline only the frameworks count that the other text means too.
     Raises InputError where a text means no release, where no framework has both, and where A is B
     or a part of it.
     """
+
+    if baselines.keys().isdisjoint((a.strip(), b.strip())):
+        found = _of_versions((a, b), known, frameworks)
+    else:
+        of_a, of_b = (
+            {it.framework: it for it in all_named(text, known, baselines)} for text in (a, b)
+        )
+        shared = sorted(of_a.keys() & of_b.keys() & set(frameworks or of_a))
+        found = [(of_a[name], of_b[name]) for name in shared]
+        if not found:
+            remedy = "see `perfdb baseline show`"
+            message = f"{a!r} and {b!r} are of no framework in common"
+            raise InputError(Diagnostic("release", message, remedy=remedy))
+    for one, other in found:
+        if one == other:
+            remedy = "name two; `perfdb trend` has the runs of one"
+            raise InputError(Diagnostic("release", f"A and B are both {one.name}", remedy=remedy))
+        if one.overlaps(other):
+            message = f"{one.name} and {other.name} have the same results in part"
+            remedy = "name two releases, or two containers"
+            raise InputError(Diagnostic("release", message, remedy=remedy))
+    return tuple(found)
+
+
+def _of_versions(
+    texts: tuple[str, str], known: Sequence[Choice], frameworks: Sequence[str]
+) -> list[tuple[Choice, Choice]]:
+    """Two releases, or those of each framework that has such versions. Raises InputError."""
+    a, b = texts
 
     def of_version(text: str) -> dict[str, Choice]:
         found = {choice.framework: choice for choice in known if choice.version == text.strip()}
@@ -187,21 +231,11 @@ def both_named(
 
     of_a, of_b = of_version(a), of_version(b)
     if (len(of_a) > 1 or len(of_b) > 1) and of_a.keys() & of_b.keys():
-        found = [
+        return [
             (of_a.get(name) or without_results(name, a), of_b.get(name) or without_results(name, b))
             for name in sorted(of_a.keys() | of_b.keys())
         ]
-    else:
-        found = [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
-    for one, other in found:
-        if one == other:
-            remedy = "name two; `perfdb trend` has the runs of one"
-            raise InputError(Diagnostic("release", f"A and B are both {one.name}", remedy=remedy))
-        if one.overlaps(other):
-            message = f"{one.name} and {other.name} have the same results in part"
-            remedy = "name two releases, or two containers"
-            raise InputError(Diagnostic("release", message, remedy=remedy))
-    return tuple(found)
+    return [(named(a, [*of_a.values()] or known), named(b, [*of_b.values()] or known))]
 
 
 _ATTRIBUTES: Final = frozenset(one.name for one in dataclasses.fields(Result))
@@ -340,10 +374,8 @@ def results_of_words(
 def _no_model(word: str, names: Sequence[str]) -> Diagnostic:
     if not names:
         remedy = "the store holds no results; fill it with `perfdb ingest`"
-    elif close := get_close_matches(spelled(word), names, n=3, cutoff=0.5):
-        remedy = f"did you mean {' or '.join(close)}?"
     else:
-        remedy = f"known models: {', '.join(names)}; or give the beginning of a key"
+        remedy = f"{nearest(spelled(word), names)}; or use the beginning of a key"
     return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
 
 

@@ -28,6 +28,8 @@ Printed = Mapping[str, str]
 OPEN_ERRORS: Final = "⚑ open errors"
 """The mark of a figure in which the audit finds errors that nobody has accepted."""
 
+NO_CHANGE: Final = percent(0.0)
+
 SHORT: Final[Mapping[str, str]] = {
     name: fields.short(name) for name in CONFIGURATION_FIELDS if name != "options"
 }
@@ -84,6 +86,15 @@ def decimals(texts: Printed, field: str, value: float) -> int | None:
 def figure(result: Result, metric: str) -> str:
     """A figure as tables print it: of a page with its digits; – where it is not known."""
     return printed(METRICS[metric], usable(result, metric), result.printed)
+
+
+def signed(fraction: float | None) -> str:
+    """'+2.0%', '−1.3%', '0.0%'; – when unknown."""
+    if fraction is None:
+        return UNKNOWN
+    words = percent(abs(fraction))
+    sign = "" if words == NO_CHANGE else "+" if fraction > 0 else "−"
+    return f"{sign}{words}"
 
 
 def workload(result: Result) -> str:
@@ -328,14 +339,14 @@ SHOWN = (
 def document(comparison: Comparison) -> Fields:
     """`matched`, `only_a` and `only_b`, each a list of flat objects; null is unknown."""
     of_a = [
-        {**_unmatched(side), "instead_in_b": nearest(side, comparison.only_b)}
+        {**unmatched(side), "instead_in_b": nearest(side, comparison.only_b)}
         for side in comparison.only_a
     ]
     return {
         "matched": [matched(match) for match in comparison.matched],
         "best": [matched(match) for match in comparison.best],
         "only_a": of_a,
-        "only_b": [_unmatched(side) for side in comparison.only_b],
+        "only_b": [unmatched(side) for side in comparison.only_b],
     }
 
 
@@ -410,7 +421,8 @@ def _counts(side: Side) -> Fields:
     }
 
 
-def _unmatched(side: Side) -> Fields:
+def unmatched(side: Side) -> Fields:
+    """A side without a match: identity, then the figures of `PREFERRED`."""
     it = side.shown
     figures = {metric: usable(it, metric) for metric in PREFERRED}
     return {**_identity(it), **_of_side(side), **figures}
@@ -443,6 +455,9 @@ def series(one: Series, closed: Iterable[str]) -> Fields:
         "first_regression": one.regression.release if one.regression else None,
         "recovered": one.recovered,
         "decline": decline,
+        "change_points": [
+            {"release": release, "ratio": ratio} for release, ratio in one.change_points.items()
+        ],
         "missing_in": one.missing_in,
         "gave_way": one.gave_way,
         "closes": sorted(closed),

@@ -111,7 +111,7 @@ def of_record(record: RunRecord, steps: Sequence[TimedStep]) -> RunFacts:
 
 
 def digest(record: RunRecord) -> str | None:
-    """What tells the image of a run from others."""
+    """What distinguishes the image of a run from others."""
     return record.release.container_digest or record.environment.container_digest
 
 

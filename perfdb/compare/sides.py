@@ -1,9 +1,9 @@
 """The results of one case at one release: one or several runs, and the figure they have."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import isfinite
+from functools import cache
+from math import inf
 from statistics import median
 
 from perfdb.audit.equations import whole_samples
@@ -23,13 +23,15 @@ FAULTS = (
 
 def usable(result: Result, metric: str) -> float | None:
     """The value of a metric; None where it is unknown, does not count, or cannot be a rate."""
-    value = result.figure(metric) if result.counts else None
-    return value if value is not None and isfinite(value) and value > 0 else None
+    value: float | None = getattr(result, metric)
+    is_rate = value is not None and 0 < value < inf
+    return value if is_rate and result.counts else None
 
 
 def figures_of(results: Iterable[Result], metric: str) -> list[float]:
     """The usable values of a metric."""
-    return [figure for one in results if (figure := usable(one, metric)) is not None]
+    found = [usable(one, metric) for one in results]
+    return [figure for figure in found if figure is not None]
 
 
 def work_order(result: Result) -> tuple[object, ...]:
@@ -55,19 +57,43 @@ def marked(results: Iterable[Result], wrong: Collection[int]) -> tuple[Result, .
 
 @dataclass(frozen=True)
 class Side:
-    """The results of one case at one release from one origin: one or several runs."""
+    """The results of one case at one release from one origin: one or several runs.
+
+    What follows from them is worked out once: a side is in the history of each later release.
+    """
 
     results: tuple[Result, ...]
     has_whole_samples: bool = False
     """Whether all tokens/s of its page are whole samples per second: they were rounded to that."""
     stated: "Side | None" = None
     """As it was stated, with its digits, where its FLOPs are restated; None: they are not."""
+    finished: tuple[Result, ...] = field(init=False, repr=False, compare=False)
+    """The results that have figures which count."""
+    shown: Result = field(init=False, repr=False, compare=False)
+    """The result a table prints: of the finished runs the one of median step time.
+
+    The faster of the middle two where their number is even, as
+    `perfdb.queries.results.representative` does.
+    """
+    origin: Origin = field(init=False, repr=False, compare=False)
+    """Whether its figures are measured or published."""
+    windows: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The known windows of its finished runs."""
+    _has_uneven_steps: bool = field(init=False, repr=False, compare=False)
     _medians: dict[str, float | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     _samples: dict[str, Sample] = field(default_factory=dict, init=False, repr=False, compare=False)
-    # Those that were asked for: a side is in the history of each later release. They are no cached
-    # properties, whose lock takes longer than the rest of it.
+
+    def __post_init__(self) -> None:
+        """Work out what follows from the results."""
+        finished = tuple([one for one in self.results if one.counts])
+        shown = self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
+        windows = _windows(*{one.window for one in finished})
+        vars(self).update(
+            finished=finished, shown=shown, origin=self.results[0].origin, windows=windows,
+            _has_uneven_steps=any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in finished),
+        )  # fmt: skip
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
         """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""
@@ -82,46 +108,43 @@ class Side:
 
         return replace(self, results=tuple(map(moved, self.results)), stated=self)
 
-    @property
-    def shown(self) -> Result:
-        """The result a table prints: of the finished runs the one of median step time.
-
-        The faster of the middle two where their number is even, as
-        `perfdb.queries.results.representative` does.
-        """
-        return self.results[0] if len(self.results) == 1 else self._middle
-
-    @cached_property
-    def _middle(self) -> Result:
-
-        def step_time(one: Result) -> tuple[bool, float, int]:
-            return (one.step_time_s is None, one.step_time_s or 0.0, one.result_id)
-
-        ranked = sorted(self.finished or self.results, key=step_time)
-        return ranked[(len(ranked) - 1) // 2]
-
     def median(self, metric: str) -> float | None:
         """The median of the runs' figures, which a verdict compares.
 
         The one shown alone would make an even number of runs look faster than they are, and is of
         median step time only.
         """
-        if metric not in self._medians:
+        try:
+            return self._medians[metric]
+        except KeyError:
             known = self.figures(metric)
-            self._medians[metric] = median(known) if known else None
-        return self._medians[metric]
+            found = median(known) if len(known) > 1 else known[0] if known else None
+            self._medians[metric] = found
+        return found
 
     def sample(self, metric: str) -> Sample:
         """The logarithms of its figures. Raises ZeroDivisionError where it has none."""
-        if metric not in self._samples:
-            self._samples[metric] = sample(self.figures(metric))
-        return self._samples[metric]
+        try:
+            return self._samples[metric]
+        except KeyError:
+            found = self._samples[metric] = sample(self.figures(metric))
+        return found
+
+    def usable_sample(self, metric: str) -> Sample | None:
+        """The same where `is_usable`; else None."""
+        known = self._samples.get(metric)
+        if known is None and self.median(metric) is not None:
+            known = self.sample(metric)
+        return None if self.shown.has_open_errors else known
 
     def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
 
         FLOPs only of the runs that count them as the one shown does.
         """
+        if len(self.finished) == 1:
+            figure = usable(self.finished[0], metric)
+            return [] if figure is None else [figure]
         return figures_of(self._comparable(metric), metric)
 
     def rounding(self, metric: str) -> float:
@@ -141,22 +164,15 @@ class Side:
         """Whether its figures depend on how many tokens the steps happened to have."""
         return metric == RATE and self._has_uneven_steps
 
-    @cached_property
-    def _has_uneven_steps(self) -> bool:
-        return any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in self.finished)
-
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be compared with that of this side."""
         return self.median(metric) is not None and not self.shown.has_open_errors
 
     @property
-    def finished(self) -> tuple[Result, ...]:
-        """The results that have figures which count."""
-        return tuple(result for result in self.results if result.counts)
-
-    @property
     def failed(self) -> tuple[Result, ...]:
         """The runs that failed by themselves, without those that were stopped or cut off."""
+        if len(self.finished) == len(self.results):
+            return ()
         return tuple(result for result in self.results if result.outcome in FAULTS)
 
     @property
@@ -169,16 +185,6 @@ class Side:
         return bool(self.finished) and self.share_failed > least
 
     @property
-    def origin(self) -> Origin:
-        """Whether its figures are measured or published."""
-        return self.results[0].origin
-
-    @cached_property
-    def windows(self) -> frozenset[str]:
-        """The known windows of its finished runs."""
-        return frozenset(one.window for one in self.finished if one.window)
-
-    @property
     def window(self) -> str | None:
         """'skip_warmup(10)': the window of its finished runs; several where they have several."""
         return ", ".join(sorted(self.windows)) or None
@@ -187,6 +193,18 @@ class Side:
     def containers(self) -> frozenset[str | None]:
         """The containers of its runs; None is a run without a container."""
         return frozenset(one.container for one in self.results)
+
+
+def _middle(results: Sequence[Result]) -> Result:
+    def step_time(one: Result) -> tuple[bool, float, int]:
+        return (one.step_time_s is None, one.step_time_s or 0.0, one.result_id)
+
+    return sorted(results, key=step_time)[(len(results) - 1) // 2]
+
+
+@cache
+def _windows(*known: str | None) -> frozenset[str]:
+    return frozenset(filter(None, known))
 
 
 Pages = frozenset[tuple[int, str]]
@@ -203,8 +221,9 @@ def rounding_pages(results: Iterable[Result]) -> Pages:
 def side_of(results: Iterable[Result], rounding: Pages = frozenset()) -> Side:
     """The results of a case, which know whether their page rounds samples/s."""
     side = Side(tuple(results))
-    is_rounded = (side.shown.release_id, side.shown.source) in rounding
-    return replace(side, has_whole_samples=True) if is_rounded else side
+    if (side.shown.release_id, side.shown.source) in rounding:
+        return replace(side, has_whole_samples=True)
+    return side
 
 
 def sides_of(results: Iterable[Result], rounding: Pages = frozenset()) -> list[Side]:

@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
+from typing import Self
 
 from perfdb.compare import noise
-from perfdb.compare.context import back_from, best_of, terms_of
+from perfdb.compare.change_points import of_sides
+from perfdb.compare.context import back_from, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
-    Pages,
     Side,
     figures_of,
     layout_order,
@@ -54,7 +55,7 @@ class Point:
     differences: Differences
     against: str | None
 
-    @cached_property
+    @property
     def is_apart(self) -> bool:
         """Whether it has no place in the order of releases: a rolling branch, or not stated."""
         return not is_numbered(self.side.shown.release)
@@ -124,7 +125,7 @@ class Series:
         """The points that follow one another."""
         return tuple(point for point in self.points if not point.is_apart)
 
-    @property
+    @cached_property
     def newest(self) -> tuple[Point, ...]:
         """The last release, and what is compared with that."""
         last = () if self.gave_way else self.releases[-1:]
@@ -182,6 +183,12 @@ class Series:
         return [point for point in self.releases if point.side.is_usable(self.metric)]
 
     @cached_property
+    def change_points(self) -> Mapping[str, float]:
+        """The releases from which on it is at another level, with the ratio of the two."""
+        moved = of_sides([point.side for point in self._usable], self.metric, self.terms)
+        return {self._usable[place].release: ratio for place, ratio in moved.items()}
+
+    @cached_property
     def decline(self) -> Decline | None:
         """How much slower the newest release is than the best of the earlier ones.
 
@@ -236,7 +243,7 @@ class Series:
                 found.append(now if now.verdict is Verdict.SLOWER else one.judgement)
         return any(one.reaches(least) for one in found)
 
-    @property
+    @cached_property
     def failed(self) -> tuple[Point, ...]:
         """The newest points that failed, wholly or at a larger share of runs than some release."""
         finished = [one.side.share_failed for one in self.releases if one.side.finished]
@@ -247,7 +254,7 @@ class Series:
             if one.verdict is Verdict.FAILED or one.side.fails_more_than(least)
         )
 
-    @property
+    @cached_property
     def unknown(self) -> tuple[Point, ...]:
         """The newest points without a verdict, and all whose figures cannot be compared.
 
@@ -295,33 +302,67 @@ def follow(
     of the workload a release has its best configuration. Without `metric` it is
     tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
     """
-    names = in_order(choices)
-    place = {release_id: place for place, release_id in enumerate(names)}
-
-    def order(one: Result) -> tuple[bool, int]:
-        return (not is_numbered(one.release), place[one.release_id])
-
-    def key(one: Result) -> tuple[str, Origin]:
-        is_case = level is Level.CONFIGURATION
-        return (one.case_key if is_case else one.workload_key, one.origin)
-
-    ordered = sorted(results, key=order)
-    terms = terms_of(_by_case(ordered, names), margin)
-    rounding, made = rounding_pages(ordered), []
-    for group in grouped(ordered, key).values():
-        sides = [Side((result,)) for result in group]
-        chosen = metric_for(sides, sides, metric)
-        by_release = grouped(group, lambda one: names[one.release_id])
-        points = tuple(_points(by_release, chosen, terms, rounding))
-        made.append(Series(level, chosen, points, terms=terms))
-    return sorted(_controlled(made), key=_order)
+    return _Followed.of(results, choices, margin).series(level, metric)
 
 
-def _by_case(ordered: Iterable[Result], names: Mapping[int, str]) -> Iterator[list[Side]]:
-    """The sides of each case, in the order of releases."""
-    for of_case in grouped(ordered, lambda one: (one.case_key, one.origin)).values():
-        by_release = grouped(of_case, lambda one: names[one.release_id])
-        yield [Side(tuple(some)) for some in by_release.values()]
+def since(
+    results: Iterable[Result], choices: Sequence[Choice], starts: Iterable[Choice]
+) -> tuple[Result, ...]:
+    """The results without those of numbered releases before the one its framework starts from."""
+    place = {release_id: place for place, release_id in enumerate(in_order(choices))}
+    first = {it.framework: min(map(place.__getitem__, it.release_ids)) for it in starts}
+    return tuple(
+        one
+        for one in results
+        if not is_numbered(one.release) or place[one.release_id] >= first.get(one.framework, 0)
+    )
+
+
+Sides = dict[str, list[Side]]
+"""The sides of each release, in the order of releases: one of each case."""
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """Results by their work and by their case, of one origin each, and how they are judged."""
+
+    of_works: Sequence[Sides]
+    of_cases: Sequence[Sides]
+    terms: Terms
+
+    @classmethod
+    def of(cls, results: Iterable[Result], choices: Sequence[Choice], margin: float) -> Self:
+        """All that is followed of the results. `choices` are the releases in their order."""
+        names = in_order(choices)
+        place = {release_id: place for place, release_id in enumerate(names)}
+        ordered = sorted(
+            results, key=lambda one: (not is_numbered(one.release), place[one.release_id])
+        )
+        rounding = rounding_pages(ordered)
+        runs = grouped(
+            ordered, lambda it: (it.workload_key, it.case_key, it.origin, names[it.release_id])
+        )
+        works: dict[tuple[str, Origin], Sides] = {}
+        cases: dict[tuple[str, Origin], Sides] = {}
+        for (work, case, origin, release), some in runs.items():
+            if len(some) > 1:
+                some.sort(key=lambda one: (one.started_at or LONG_AGO, one.result_id))
+            side = side_of(some, rounding)
+            for known, key in ((works, work), (cases, case)):
+                known.setdefault((key, origin), {}).setdefault(release, []).append(side)
+        of_cases = list(cases.values())
+        terms = terms_of(([it for (it,) in one.values()] for one in of_cases), margin)
+        return cls(list(works.values()), of_cases, terms)
+
+    def series(self, level: Level, metric: str | None) -> list[Series]:
+        """A series of each work or of each case."""
+        made = []
+        for sides in self.of_cases if level is Level.CONFIGURATION else self.of_works:
+            every = [side for some in sides.values() for side in some]
+            chosen = metric_for(every, every, metric)
+            points = tuple(_points(sides, chosen, self.terms))
+            made.append(Series(level, chosen, points, terms=self.terms))
+        return sorted(_controlled(made), key=_order)
 
 
 def _controlled(found: Sequence[Series]) -> list[Series]:
@@ -330,7 +371,9 @@ def _controlled(found: Sequence[Series]) -> list[Series]:
     known = iter(controlled(judged))
 
     def settled(point: Point) -> Point:
-        return replace(point, judgement=next(known)) if point.judgement else point
+        if point.judgement is None:
+            return point
+        return Point(point.release, point.side, next(known), point.differences, point.against)
 
     return [
         replace(one, points=tuple(map(settled, one.points)), num_series=len(found)) for one in found
@@ -342,25 +385,22 @@ def _order(one: Series) -> tuple[object, ...]:
     return (*work_order(it), it.framework, one.level.value, *layout_order(it), it.origin)
 
 
-def _points(
-    by_release: Mapping[str, Sequence[Result]], metric: str, terms: Terms, rounding: Pages
-) -> Iterator[Point]:
-    """A point for each release: the case with the best figure, its earliest run first."""
+def _points(by_release: Sides, metric: str, terms: Terms) -> Iterator[Point]:
+    """A point for each release: the case with the best figure."""
     before: Point | None = None
     earlier: list[Side] = []
-    for name, results in by_release.items():
-        cases = grouped(results, lambda result: result.case_key).values()
-        best = max(cases, key=lambda runs: goodness(Side(tuple(runs)), metric))
-        runs = sorted(best, key=lambda one: (one.started_at or LONG_AGO, one.result_id))
-        point = Point(name, side_of(runs, rounding), None, {}, None)
-        if before is not None:
-            judged = judge(before.side, point.side, metric, earlier, terms)
-            so_far = best_of([before.side, *earlier], metric)
-            judged = back_from(judged, before.side, point.side, so_far, (metric, terms))
-            changed = differences(before.side.shown, point.side.shown)
-            point = Point(name, point.side, judged, changed, before.release)
+    for name, sides in by_release.items():
+        side = sides[0] if len(sides) == 1 else max(sides, key=lambda it: goodness(it, metric))
+        if before is None:
+            point = Point(name, side, None, {}, None)
+        else:
+            a = before.side
+            judged = judge(a, side, metric, earlier, terms)
+            judged = back_from(judged, a, side, [a, *earlier], (metric, terms))
+            changed = differences(a.shown, side.shown)
+            point = Point(name, side, judged, changed, before.release)
         yield point
-        if not point.is_apart and (before is None or point.side.is_usable(metric)):
+        if not point.is_apart and (before is None or side.is_usable(metric)):
             earlier = [before.side, *earlier] if before else []
             before = point
 
@@ -372,9 +412,10 @@ def follow_each(
     margin: float = MARGIN,
 ) -> list[Series]:
     """A series for each case, and for each workload whose best configuration has changed."""
-    of_work = follow(results, choices, Level.WORKLOAD, metric, margin)
+    followed = _Followed.of(results, choices, margin)
+    of_work = followed.series(Level.WORKLOAD, metric)
     retuned = [one for one in of_work if len({it.side.shown.case_key for it in one.points}) > 1]
-    of_cases = follow(results, choices, Level.CONFIGURATION, metric, margin)
+    of_cases = followed.series(Level.CONFIGURATION, metric)
     return sorted([*retuned, *of_cases], key=_order)
 
 

@@ -1,6 +1,7 @@
 """A comparison in groups, the largest changes first, and as text for pull requests and for CI."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import log
 from typing import Final
 from xml.etree import ElementTree
@@ -24,6 +25,8 @@ GROUPS: Final[Mapping[str, tuple[Verdict, ...]]] = {
 NEW, MISSING = "new", "missing"
 ONLY: Final = (*GROUPS, NEW, MISSING)
 """The names of all groups."""
+FORMATS: Final = ("table", "json", "markdown", "junit", "github")
+"""How comparisons and trends are printed."""
 COLUMNS: Final = ("Case", "Figure", "A", "B", "B/A", "99 % interval", "B is")
 
 
@@ -86,9 +89,14 @@ def lone(side: Side, others: Sequence[Side], asked: str | None = None) -> tuple[
 
 
 def _table(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return f"**{name.replace('-', ' ').capitalize()}** ({len(rows)})\n\n{table(columns, rows)}"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown."""
     head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
     body = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
-    return f"**{name.replace('-', ' ').capitalize()}** ({len(rows)})\n\n{head}\n{body}"
+    return f"{head}\n{body}"
 
 
 def _escaped(cell: str) -> str:
@@ -96,25 +104,32 @@ def _escaped(cell: str) -> str:
     return plain.replace("\n", "<br>") or UNKNOWN
 
 
-Named = Sequence[tuple[str, Comparison]]
-"""Comparisons with their titles: one for each framework."""
+@dataclass(frozen=True)
+class Check:
+    """A test case of a report for CI: what is to say of it, and whether it closes a gate."""
+
+    name: str
+    words: str
+    is_told: bool
+    is_wrong: bool
 
 
-def junit(compared: Named, closing: Collection[int]) -> str:
-    """A JUnit report: a suite for each comparison, with a test case for each match and loss.
+def checks(found: Comparison, closing: Collection[int]) -> Iterator[Check]:
+    """A test case for each match and loss; `closing` are the ids of those that close a gate."""
+    for match in found.matched:
+        words = "; ".join(filter(None, (_change(match), report.remark(match))))
+        yield Check(_name(match), words, match.judgement.is_told, id(match) in closing)
+    for side in found.only_a:
+        yield Check(_missing(side), "missing in B", is_told=False, is_wrong=id(side) in closing)
 
-    `closing` are the ids of the matches and sides that fail.
-    """
+
+def junit(suites: Iterable[tuple[str, Iterable[Check]]]) -> str:
+    """A JUnit report of suites, each with its name."""
     root = ElementTree.Element("testsuites")
-    for title, found in compared:
+    for title, cases in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=title)
-        for match in found.matched:
-            words = "; ".join(filter(None, (_change(match), report.remark(match))))
-            is_told, is_wrong = match.judgement.is_told, id(match) in closing
-            _test_case(suite, _name(match), words, is_told=is_told, is_wrong=is_wrong)
-        for side in found.only_a:
-            is_wrong = id(side) in closing
-            _test_case(suite, _missing(side), "missing in B", is_told=False, is_wrong=is_wrong)
+        for case in cases:
+            _test_case(suite, case)
         counts = {"tests": "testcase", "failures": "failure", "skipped": "skipped"}
         for name, tag in counts.items():
             suite.set(name, str(len(list(suite.iter(tag)))))
@@ -122,15 +137,13 @@ def junit(compared: Named, closing: Collection[int]) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _test_case(
-    suite: ElementTree.Element, name: str, words: str, *, is_told: bool, is_wrong: bool
-) -> None:
-    case = ElementTree.SubElement(suite, "testcase", name=name, classname=suite.get("name", ""))
-    if is_wrong:
-        ElementTree.SubElement(case, "failure", message=words)
-    elif not is_told:
-        ElementTree.SubElement(case, "skipped", message=words)
-    ElementTree.SubElement(case, "system-out").text = words
+def _test_case(suite: ElementTree.Element, it: Check) -> None:
+    case = ElementTree.SubElement(suite, "testcase", name=it.name, classname=suite.get("name", ""))
+    if it.is_wrong:
+        ElementTree.SubElement(case, "failure", message=it.words)
+    elif not it.is_told:
+        ElementTree.SubElement(case, "skipped", message=it.words)
+    ElementTree.SubElement(case, "system-out").text = it.words
 
 
 def github(title: str, found: Comparison, closing: Collection[int]) -> str:
@@ -140,15 +153,16 @@ def github(title: str, found: Comparison, closing: Collection[int]) -> str:
         is_worse = match.judgement.verdict in GROUPS["slower"]
         if id(match) in closing or is_worse or match.judgement.verdict in GROUPS["faster"]:
             level = "error" if id(match) in closing else "warning" if is_worse else "notice"
-            lines.append(_command(level, f"{_name(match)}: {_change(match)}"))
+            lines.append(command(level, f"{_name(match)}: {_change(match)}"))
     for side in found.only_a:
         if id(side) in closing:
-            lines.append(_command("error", f"{_missing(side)}: missing in B"))
-    lines.append(_command("notice", f"{title}: {report.summary(found)}"))
+            lines.append(command("error", f"{_missing(side)}: missing in B"))
+    lines.append(command("notice", f"{title}: {report.summary(found)}"))
     return "\n".join(lines)
 
 
-def _command(level: str, message: str) -> str:
+def command(level: str, message: str) -> str:
+    """A workflow command of GitHub: an error, a warning or a notice."""
     escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::{level} title=perfdb::{escaped}"
 

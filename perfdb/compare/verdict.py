@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
+from statistics import fmean
 from typing import Final
 
 from perfdb import stated
@@ -200,11 +201,14 @@ def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
     rates = noise.adjusted([judged[place].rate or 0.0 for place in places])
     found = list(judged)
     for place, rate in zip(places, rates, strict=True):
-        one = replace(judged[place], rate=rate)
-        if one.verdict in (*CHANGED, Verdict.RECOVERED) and rate > noise.FALSE_DISCOVERIES:
-            said = f"of {len(places)} compared, some differ so much by chance: repeat it"
-            one = replace(one, verdict=Verdict.UNKNOWN, reason=said)
-        found[place] = one
+        one = judged[place]
+        verdict, reason = one.verdict, one.reason
+        if rate > noise.FALSE_DISCOVERIES and verdict in (*CHANGED, Verdict.RECOVERED):
+            verdict = Verdict.UNKNOWN
+            reason = f"of {len(places)} compared, some differ so much by chance: repeat it"
+        found[place] = Judgement(
+            one.ratio, one.low, one.high, verdict, reason, rate, one.num_baseline, one.restated
+        )
     return found
 
 
@@ -229,17 +233,19 @@ def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Ter
     ratio = (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
     if reason := _not_alike(a, b):
         return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, reason)
-    if a.origin == Origin.PUBLISHED and all(len(it.figures(metric)) == 1 for it in (a, b)):
+    old, new = a.sample(metric), b.sample(metric)
+    if a.origin == Origin.PUBLISHED and old.count == new.count == 1:
         return _by_rounding(a, b, metric, terms.margin)
     if reason := _lacks_noise(a, metric) or _lacks_noise(b, metric):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
-    of_base = [a, *(it for it in earlier if _continues(it, a, metric))]
-    samples = [side.sample(metric) for side in of_base]
-    new, least = b.sample(metric), hypot(_least(a, metric), _least(b, metric))
+    samples = [old, *(it.sample(metric) for it in earlier if continues(it, a, metric))]
+    least = hypot(_least(a, metric), _least(b, metric))
     found = noise.predicted(samples, new, terms.prior(a.shown), least)
     # A page is no sharper than its digits.
-    digits = sum(_half_digit(it, metric) for it in (a, b) if len(it.figures(metric)) == 1)
-    return _by_interval(replace(found, least=max(found.least, digits)), ratio, metric, terms.margin)
+    digits = sum(_half_digit(it, metric) for it in (a, b) if it.sample(metric).count == 1)
+    if digits > found.least:
+        found = replace(found, least=digits)
+    return _by_interval(found, ratio, metric, terms.margin)
 
 
 def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
@@ -253,18 +259,18 @@ def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
 
 def _by_interval(found: Prediction, ratio: float, metric: str, margin: float) -> Judgement:
     """By the prediction interval, whose ratio is of the medians that are shown."""
-    low, high = exp(found.change - found.half), exp(found.change + found.half)
-    judged = Judgement(
-        ratio, low, high, Verdict.UNKNOWN, rate=found.p, num_baseline=found.num_releases
-    )
-    apart, allowed = abs(found.change), log1p(margin) * (1 + _ROUNDOFF)
-    if apart + found.half <= allowed:
-        return replace(judged, verdict=Verdict.SAME)
-    if apart > max(found.half, allowed):
-        return replace(judged, verdict=_verdict(found.change, 0.0, metric))
-    more = found.repeats(margin)
-    repeats = f"{more} repeats would tell" if more else "too noisy for repeats to tell"
-    return replace(judged, reason=f"±{percent(found.half)}; {repeats}")
+    half, apart = found.half, abs(found.change)
+    allowed, reason = log1p(margin) * (1 + _ROUNDOFF), None
+    if apart + half <= allowed:
+        verdict = Verdict.SAME
+    elif apart > max(half, allowed):
+        verdict = _verdict(found.change, 0.0, metric)
+    else:
+        more = found.repeats(margin)
+        repeats = f"{more} repeats would tell" if more else "too noisy for repeats to tell"
+        verdict, reason = Verdict.UNKNOWN, f"±{percent(half)}; {repeats}"
+    low, high = exp(found.change - half), exp(found.change + half)
+    return Judgement(ratio, low, high, verdict, reason, found.p, found.num_releases)
 
 
 def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
@@ -282,11 +288,29 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     return Judgement(figure_b / figure_a, None, None, verdict, reason)
 
 
-def _continues(earlier: Side, a: Side, metric: str) -> bool:
+def continues(earlier: Side, a: Side, metric: str) -> bool:
     """Whether the runs of an earlier release show the noise of a side: as it, and as well."""
-    it, shown = earlier.shown, a.shown
-    is_counted = metric not in CONVENTION_BOUND or it.flops_convention == shown.flops_convention
-    return earlier.is_usable(metric) and is_counted and not _not_alike(earlier, a)
+    is_bound = metric in CONVENTION_BOUND
+    if is_bound and earlier.shown.flops_convention != a.shown.flops_convention:
+        return False
+    if earlier.usable_sample(metric) is None:
+        return False
+    return (earlier.windows is a.windows and earlier.origin == a.origin) or not _not_alike(
+        earlier, a
+    )
+
+
+def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
+    """The standard deviation of a run at the least: by the steps of runs, or by rounding.
+
+    What is rounded is anywhere within half a digit, or half a sample per second, either way.
+    """
+    errors = (
+        hypot(_least(it, metric), max(_half_digit(it, metric), it.rounding(metric)) / sqrt(3))
+        for it in sides
+    )
+    variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]
+    return sqrt(fmean(variances)) if variances else 0.0
 
 
 def _half_digit(side: Side, metric: str) -> float:
@@ -303,12 +327,12 @@ def _least(side: Side, metric: str) -> float:
     count, apart = side.shown.num_means or side.shown.num_steps, _steps_apart(side.shown)
     if not count or apart is None or side.is_uneven(metric):
         return 0.0
-    return noise.of_steps(apart, count) / sqrt(len(side.figures(metric)))
+    return noise.of_steps(apart, count) / sqrt(side.sample(metric).count)
 
 
 def _lacks_noise(side: Side, metric: str) -> str | None:
     """Why the noise of a single run is not known at all; None where it is."""
-    if len(side.figures(metric)) > 1 or side.origin == Origin.PUBLISHED:
+    if side.origin == Origin.PUBLISHED or side.sample(metric).count > 1:
         return None
     if side.is_uneven(metric):
         return LONE_AND_UNEVEN

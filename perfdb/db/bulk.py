@@ -16,10 +16,10 @@ Cells = tuple[object, ...]
 Translation = Callable[[object], object]
 
 TRANSLATED = (JSON, Date, Moment, NoteType, NotesType)
-"""The types of columns whose values no driver takes as they are."""
+"""The types of columns with values that no driver takes as they are."""
 
 AT_ONCE = 1 << 12
-"""How many rows SQLAlchemy is given at once: a log may hold millions of steps."""
+"""How many rows SQLAlchemy gets at once: a log may hold millions of steps."""
 
 
 def add(

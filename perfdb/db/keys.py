@@ -4,10 +4,10 @@ Ids are looked up by natural key before anything is inserted, so that what is kn
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from perfdb import catalog
 from perfdb.db import findings
@@ -87,7 +87,9 @@ def among(
     They are one parameter, since each by itself costs more than to look it up.
     """
     if connection.dialect.name == "postgresql":
-        return column == sa.any_(sa.literal(wanted, postgresql.ARRAY(sa.Text)))
+        from sqlalchemy.dialects.postgresql import ARRAY  # noqa: PLC0415 - SQLite does without
+
+        return column == sa.any_(sa.literal(wanted, ARRAY(sa.Text)))
     return column.in_(sa.bindparam(None, wanted, expanding=True))
 
 
@@ -108,7 +110,7 @@ def _ids(
     """The ids of rows by their key; those that another process adds meanwhile are left alone."""
     there = known(connection, table, key, rows)
     if added := [dict(rows[one]) for one in sorted(rows.keys() - there.keys())]:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
         connection.execute(dialect.insert(table).on_conflict_do_nothing(), added)
         there = known(connection, table, key, rows)
     return there

@@ -82,7 +82,7 @@ def _compressor() -> zstandard.ZstdCompressor:
 class Packed:
     """The bytes of a file, hashed and compressed; in a temporary file where they are many.
 
-    The temporary file lies in the folder that is given, else where TMPDIR says.
+    The temporary file is in `folder`, else in TMPDIR.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

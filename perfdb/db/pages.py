@@ -128,7 +128,7 @@ def _runs_with_paths() -> Select[str, str]:
 
 
 def runs_named(connection: Connection, word: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """The ids of the runs whose id is a word, or that were read from one of the paths."""
+    """The ids of the runs that a word names, or that were read from one of the paths."""
     which = or_(runs.c.run_id == word, sources.c.path.in_(paths))
     return tuple(connection.scalars(_runs_with_paths().where(which)))
 

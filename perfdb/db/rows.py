@@ -141,7 +141,7 @@ class RunFiles:
     record: str
     measured_in: str
     stamp: str | None = None
-    """What the system said of the files of a run directory before they were read, if it tells."""
+    """The state of the files of a run directory before they were read, if the system has it."""
 
     @property
     def record_file(self) -> SourceFile:

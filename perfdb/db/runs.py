@@ -25,7 +25,7 @@ _cells = attrgetter(*_COLUMNS)
 
 
 @dataclass(frozen=True)
-class Given:
+class RunInput:
     """A run to store, what it was read from, and the window that its figures were asked over."""
 
     run: MeasuredRun
@@ -127,7 +127,7 @@ def stamp(connection: Connection, stamps: Mapping[int, str]) -> None:
     connection.execute(renewed, [{"number": number, "now": now} for number, now in stamps.items()])
 
 
-def put(connection: Connection, read: Sequence[Given], when: datetime) -> tuple[RunWritten, ...]:
+def put(connection: Connection, read: Sequence[RunInput], when: datetime) -> tuple[RunWritten, ...]:
     """Store runs of different ids; one that is read anew from other bytes replaces itself.
 
     So does one whose bytes another version has read; its result is a new revision only where it
@@ -148,13 +148,13 @@ def put(connection: Connection, read: Sequence[Given], when: datetime) -> tuple[
     )
 
 
-def _is_as_before(one: Given, old: Known | None) -> bool:
+def _is_as_before(one: RunInput, old: Known | None) -> bool:
     content = one.run.run.content_hash
     return old is not None and old.is_same(content, one.files.parser_version, one.window)
 
 
 def _kept(
-    connection: Connection, anew: Sequence[Given], there: Mapping[str, Known]
+    connection: Connection, anew: Sequence[RunInput], there: Mapping[str, Known]
 ) -> Mapping[str, int]:
     """The results, by their runs, that stay though the same bytes are read anew.
 
@@ -176,7 +176,7 @@ def _kept(
 
 
 def _written(
-    connection: Connection, one: Given, old: Known | None, kept: Mapping[str, int]
+    connection: Connection, one: RunInput, old: Known | None, kept: Mapping[str, int]
 ) -> RunWritten:
     if old is None:
         return RunWritten(Action.NEW, is_stored=True)
@@ -195,7 +195,7 @@ def _written(
     return _of_a_copy(connection, one, old)
 
 
-def _of_a_copy(connection: Connection, one: Given, old: Known) -> RunWritten:
+def _of_a_copy(connection: Connection, one: RunInput, old: Known) -> RunWritten:
     """What becomes of a run of which the store has another directory, with other bytes.
 
     It counts where more is known of it. Two that have ended and differ are both whole: nobody can
@@ -220,7 +220,7 @@ def _completeness(outcome: Outcome, num_steps: int) -> tuple[bool, bool, int]:
 
 def _put(
     connection: Connection,
-    read: Sequence[Given],
+    read: Sequence[RunInput],
     there: Mapping[str, Known],
     kept: Mapping[str, int],
     when: datetime,
@@ -248,7 +248,7 @@ def _put(
 
 def _put_rows(
     connection: Connection,
-    read: Iterable[tuple[Given, tuple[int, int]]],
+    read: Iterable[tuple[RunInput, tuple[int, int]]],
     there: Mapping[str, Known],
     source_ids: Mapping[files.Natural, int],
 ) -> None:
@@ -272,7 +272,7 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
             connection.execute(delete(table).where(table.c.run_id.in_(ids)))
 
 
-def _put_steps(connection: Connection, read: Sequence[tuple[int, Given]]) -> None:
+def _put_steps(connection: Connection, read: Sequence[tuple[int, RunInput]]) -> None:
     """Store the steps of runs, joined: many runs have few steps each."""
     parts = [one.run.steps for _, one in read]
     together = parts[0] if len(parts) == 1 else parts[0].joined(parts)
@@ -283,7 +283,7 @@ def _put_steps(connection: Connection, read: Sequence[tuple[int, Given]]) -> Non
 
 def _put_files(
     connection: Connection,
-    read: Iterable[tuple[int, Given]],
+    read: Iterable[tuple[int, RunInput]],
     source_ids: Mapping[files.Natural, int],
 ) -> None:
     rows = (
@@ -296,7 +296,7 @@ def _put_files(
 
 def _put_results(
     connection: Connection,
-    added: Sequence[tuple[Given, ResultPlace, tuple[int, int]]],
+    added: Sequence[tuple[RunInput, ResultPlace, tuple[int, int]]],
     there: Collection[int],
     when: datetime,
 ) -> None:

@@ -46,7 +46,7 @@ _FOLDER: Final = "it is a folder; name a file in it"
 _DAMAGES: Final = (
     "malformed", "Could not decode to UTF-8", "no such column", "no such table", "error in table",
 )  # fmt: skip
-"""What SQLite says of a file whose bytes have changed, the names of its tables among them."""
+"""What SQLite says of a file with changed bytes, also in the names of its tables."""
 _REMEDIES: Final = {
     "readonly database": "may it be written to? name another one with --db",
     "database or disk is full": "make room and try again; what was stored before is whole",
@@ -62,9 +62,9 @@ _REMEDIES: Final = {
 
 
 def store_url(given: str | None = None) -> URL:
-    """The store's address: what was given, else PERFDB_URL, else perfdb.sqlite here.
+    """The store's address: the argument, else PERFDB_URL, else perfdb.sqlite here.
 
-    A name without :// is that of a SQLite file. In an address %3F stands for a ?. postgres:// and
+    A name without :// is that of a SQLite file. In an address %3F is a ?. postgres:// and
     postgresql:// take the psycopg driver. Raises InputError.
     """
     address = given or os.environ.get("PERFDB_URL") or DEFAULT_URL
@@ -152,7 +152,7 @@ def reader(url: URL) -> Engine:
     if is_missing(url):
         remedy = "run `perfdb ingest` first, or name another with --db or PERFDB_URL"
         raise StoreError(f"{path}: no database here; {remedy}")
-    # A reader of a WAL database makes files next to it, unless it is told that nobody writes.
+    # A reader of a WAL database makes files next to it, unless it knows that nobody writes.
     mode = {"mode": "ro"} if os.access(path.parent, os.W_OK) else {"mode": "ro", "immutable": "1"}
     file = f"file:{quote(os.fsencode(path.absolute()))}"  # SQLite reads # ? and % as its own
     return _sqlite_engine(

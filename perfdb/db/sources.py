@@ -154,7 +154,7 @@ def log(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> 
 
 
 def log_hash(row: Mapping[str, object]) -> str:
-    """The content hash of a row of `ingest_log`, whose other columns follow from nothing else."""
+    """The content hash of a row of `ingest_log`; nothing else determines its other columns."""
     known = {name: row[name] for name in LogEntry.__annotations__}
     at = row["at"]
     assert isinstance(at, datetime)

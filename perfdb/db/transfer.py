@@ -21,7 +21,7 @@ from perfdb.db.tables import NotesType, NoteType, metadata, sources
 from perfdb.errors import StoreError
 
 Watched = Callable[[str, int], Callable[[int], None]]
-"""Given a table and how many rows it has, what to call with how many more of them are copied."""
+"""From a table and its number of rows: what to call with the number of further copied rows."""
 
 NAME: Final = "store.sqlite"
 """What a private copy is called in its folder."""

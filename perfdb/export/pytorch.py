@@ -1,7 +1,7 @@
 """Records of the PyTorch benchmark database, version 3: a list with an object for each metric.
 
 What is not known is left out: a result without figures has no record. What has no field there is in
-an `extra_info`, whose values are texts; the program that uploads adds when and where. Only fields
+an `extra_info` of texts; the program that uploads adds when and where. Only fields
 that other programs write, too: torchao 0.18.0 (_models/utils.py, write_json_result_ossci) and vLLM
 0.33.0 (benchmarks/lib/utils.py, convert_to_pytorch_benchmark_format). The framework, its release
 and its container are therefore in the `extra_info` of the benchmark: neither program writes the

@@ -117,7 +117,7 @@ def prices(texts: Iterable[str]) -> dict[str, float]:
         system, _, amount = text.partition("=")
         where = f"--price {text}"
         if system not in catalog.systems():
-            remedy = catalog.other_systems()
+            remedy = catalog.other_systems(system)
             problems.append(Diagnostic(where, f"no system {system!r}", remedy=remedy))
         try:
             price = math.nan if "_" in amount else float(amount)

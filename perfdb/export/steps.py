@@ -18,7 +18,7 @@ from perfdb.export.formats import Column, parquet_schema, pyarrow
 from perfdb.queries import Rows, runs
 
 UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The name that Hive gives to a partition whose value is unknown."""
+"""The name that Hive gives to a partition with an unknown value."""
 AT_ONCE: Final = 50_000
 """Steps of a row group."""
 

@@ -101,7 +101,7 @@ def _parse_steps(where: str, content: Content) -> tuple[ParsedLog, ...]:
 
 
 def _reading(piece: Piece) -> Reading | str:
-    """A step with its label tokens, whose time is that of one token, until the batch is known."""
+    """A step with its label tokens; its time is that of one token, until the batch is known."""
     step, rate = _STEP.search(piece.text), _RATE.search(piece.text)
     values = dict(_VALUE.findall(piece.text))
     tokens = count(values.get("num_label_tokens"))

@@ -52,7 +52,7 @@ class ParsedLog:
     extras: Mapping[str, str] = field(default_factory=dict)
     """What a file without steps prints beyond its figures, by the program's names."""
     outcome: Outcome | None = None
-    """None if the file describes a run whose log is another file."""
+    """None if the file describes a run with its log in another file."""
     error: str | None = None
     """Why the outcome is not `finished`, in one line."""
     problems: tuple[Diagnostic, ...] = ()

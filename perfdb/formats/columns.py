@@ -117,7 +117,7 @@ class Steps(Sequence[Reading]):
 
     @classmethod
     def of(cls, readings: Iterable[Reading]) -> "Steps":
-        """Columns of readings, whose steps must be below 2**63."""
+        """Columns of readings; their steps must be below 2**63."""
         if isinstance(readings, cls):
             return readings
         rows = zip(*readings, strict=True)

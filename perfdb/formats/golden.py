@@ -114,7 +114,7 @@ def _log_of(
 def _series(metric: object) -> dict[int, float]:
     """The values of a metric by step, from 1; empty if it has another layout.
 
-    Up to 0.10 they are a list of one value in `step_interval`, whose places are counted from 0.
+    Up to 0.10 they are a list of one value in `step_interval`, counted from 0.
     """
     if not isinstance(metric, dict):
         return {}

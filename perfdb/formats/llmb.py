@@ -94,7 +94,7 @@ def job_of_config(name: str) -> str | None:
 
 
 def job_of_log(name: str) -> str | None:
-    """The job whose log has this name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
+    """The job of a log by its name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
 
     None for a log of another name, be it compressed or not.
     """

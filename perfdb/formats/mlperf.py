@@ -202,7 +202,7 @@ class _Run:
         return _Mean(number, self._step_lines[-1], positive(math.fsum(self._step_times) / number))
 
     def blocks(self) -> _Mean:
-        """The blocks whose end is known: one goes on to the next place that is reported."""
+        """The blocks with a known end: one goes on to the next place that is reported."""
         starts, boundaries = np.frombuffer(self._samples), np.unique(self._boundaries)
         after = boundaries.searchsorted(starts, "right")
         known = np.flatnonzero(after < len(boundaries))

@@ -70,7 +70,7 @@ NOT_READ: Final[Mapping[str, re.Pattern[bytes]]] = {
     "nanotron": re.compile(rb"\| elapsed_time_per_iteration_ms: [\d.]"),
     "Composer (as of llm-foundry)": re.compile(rb"\[(?:batch|token|sample)=\d+(?:/\d+)?\]:\s"),
 }
-"""A step of other programs, whose logs are refused by name. Sources: trainer_callback.py of
+"""A step of other programs; their logs are refused by name. Sources: trainer_callback.py of
 transformers 4.57.6, pretrain.py of litgpt 0.5.13, trainer.py of nanotron 0.4, console_logger.py of
 mosaicml 0.32.1."""
 
@@ -133,7 +133,7 @@ def _not_a_number(steps: Steps) -> Ending | None:
 
 
 def _broken(epilogue: str, last_words: str) -> Ending | None:
-    """How a run broke off, by whatever tells the reason best."""
+    """How a run broke off, by the most specific reason."""
     uncaught = "\n".join(_UNCAUGHT.findall(last_words))
     known = _reason(epilogue) or _reason(uncaught) or _stopped(epilogue)
     if known:
@@ -183,7 +183,7 @@ def _line_around(text: str, place: int) -> str:
 
 
 def started(text: bytes) -> str | None:
-    """The format whose program begins in a part of a log, whether it has a step or not."""
+    """The format of a program that begins in a part of a log, with or without a step."""
     shown = plain(text)
     return next(
         (name for name, marks in STARTS.items() if any(one in shown for one in marks)), None
@@ -191,7 +191,7 @@ def started(text: bytes) -> str | None:
 
 
 def other_program(text: bytes) -> str | None:
-    """The program whose log a text is a part of, if its logs are not read."""
+    """The program of a log that is not read, by a part of it."""
     shown = plain(text)
     return next((name for name, step in NOT_READ.items() if step.search(shown)), None)
 

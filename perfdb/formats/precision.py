@@ -15,7 +15,7 @@ Pair = tuple[str, str]
 
 NONE: Final = ("none", "null", "false", "")
 FP8: Final = "fp8"
-"""FP8 whose scaling is not stated."""
+"""FP8 without a stated scaling."""
 
 PRESET: Final = "mixed_precision"
 _BASES, _FP4_NAMES = ("bf16", "fp16"), ("fp4", "fp4_format")

@@ -35,7 +35,7 @@ ADAPTER: Final = "peft"
 """What Megatron-Bridge and NeMo call the adapter that they train."""
 
 LIMIT: Final = "max_seq_length"
-"""Up to how long samples may be where NeMo 1 fine-tunes, whose sequences have no one length."""
+"""Up to how long samples may be where NeMo 1 fine-tunes; its sequences have no one length."""
 
 RAMP: Final = "rampup_batch_size"
 """The batch size that a run begins with, by how much it grows, and over how many samples."""

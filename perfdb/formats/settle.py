@@ -33,7 +33,7 @@ SEVERAL_RANKS: Final = 1.9
 MOST_APART: Final = 3
 """A log that goes back to its first step over more step lines than that has another run."""
 MOSTLY: Final = 0.1
-"""A log whose steps fall, but for so few of them, has its newest line first."""
+"""A log with falling steps, but for so few of them, has its newest line first."""
 MOST_PROBLEMS: Final = 20
 """How many problems of one log are listed one by one."""
 _ALONE: Final = "give each run a file of its own"
@@ -64,7 +64,7 @@ def marked(
     *,
     is_appended: bool = False,
 ) -> Settled:
-    """The settled steps of a log whose pieces with the marker are read one by one.
+    """The settled steps of a log; its pieces with the marker are read one by one.
 
     `read` returns the reading of a piece, or what it lacks in words, or None if it is no step.
     `is_appended`: the program appends each of its runs to one file; the last one counts.

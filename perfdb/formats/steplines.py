@@ -1,7 +1,7 @@
 """Reads step lines of the form `START | key: value | key: value |`, thousands at once.
 
 Megatron and NeMo print such lines. Most of them differ in their digits only, and no pattern that
-reads a step tells one digit from another. So the places of the numbers in one line are those of
+reads a step distinguishes digits. So the places of the numbers in one line are those of
 all lines with the same bytes between the digits (`numbers.LineShape`). The others are read one by
 one.
 """

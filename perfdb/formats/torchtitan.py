@@ -109,7 +109,7 @@ def _described(text: str) -> ParsedLog:
 
 
 def _reading(piece: Piece) -> Reading | str | None:
-    """A step whose time is that of one token on one GPU, until the batch is known."""
+    """A step; its time is that of one token on one GPU, until the batch is known."""
     step = _STEP.search(piece.text)
     if _VALIDATION.search(piece.text) or not (step or _RATE.search(piece.text)):
         return None

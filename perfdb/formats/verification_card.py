@@ -30,7 +30,7 @@ _READ: Final = (_TIME, _TFLOPS, _TOKENS, _ALLOCATED)
 _VERIFIED: Final = "verified"
 _TASKS: Final = {"peft": "lora", "lora": "lora", "sft": "sft", "pretrain": "pretrain"}
 _PERFORMANCE: Final = "pretrain_performance"
-"""The item whose recipe is tuned; what other items run is a variant of it."""
+"""The item with the tuned recipe; what other items run is a variant of it."""
 _WHOLE: Final = 1e-6
 """By how much a global batch size may miss a whole number: each printed figure has seven digits."""
 _HEAD: Final = (rb"(?m)^verification_environment:", rb"(?m)^items:")

@@ -249,8 +249,8 @@ def _case(stated: Sequence[Claims]) -> Case | tuple[str, ...]:
     if missing:
         return (*missing, RELEASE) if merged.get(RELEASE) is None else missing
     fields = {name: value for name, value in merged.items() if value is not None}
-    fields.pop(RELEASE, None)
-    fields.pop("peak_tflops", None)  # of pages
+    for name in (RELEASE, "container", "peak_tflops"):  # of releases and pages
+        fields.pop(name, None)
     recipes = (str(one.fields.get("precision")) for one in stated)
     if fields.get("precision") == FP8 and "precision" not in stated[0].known:
         fields["precision"] = next((it for it in recipes if it.startswith(f"{FP8}_")), FP8)
@@ -262,7 +262,8 @@ def _release(framework: str, stated: Sequence[Claims], options: Checked) -> Rele
     """The release, spelled as on the command line, else as in the store: 25.09 is 25.09.00."""
     version = next((str(one.fields[RELEASE]) for one in stated if one.fields.get(RELEASE)), None)
     containers = (it.log.container for it in stated if _agrees(it.log, framework))
-    container = next(filter(None, containers), options.context.container)
+    stated_box = (options.settings.container, *containers, options.context.container)
+    container = next(filter(None, stated_box), None)
     if version is not None:
         known = options.releases.setdefault(framework, {})
         option = options.settings.release or options.context.release

@@ -1,4 +1,4 @@
-"""Finds what there is to read at the given paths: run directories, pages, logs and archives."""
+"""Finds run directories, pages, logs and archives below paths."""
 
 import os
 import re

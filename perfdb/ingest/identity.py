@@ -24,7 +24,7 @@ def is_of(stored: str | None, stated: str | None) -> bool:
 
 
 def of_other_release(run_id: str, version: str) -> str:
-    """The id of the run of a log whose plain id is that of another release."""
+    """The id of a log's run if another release has its plain id."""
     digest, _, number = run_id.removeprefix("log-").partition("-")
     return "-".join(filter(None, ("log", hashed(digest, version)[:16], number)))
 

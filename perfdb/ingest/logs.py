@@ -162,7 +162,7 @@ def recognition(source: Source, budget: Budget) -> Recognition:
 
 def _without_steps(source: Source, head: bytes, tail: bytes, start: str | None) -> Recognition:
     """Why a file of no format is odd, by its first and last bytes and the program that starts."""
-    # The end of a run in stderr, whose steps are in another file, is no run of its own.
+    # The end of a run in stderr, with its steps in another file, is no run of its own.
     of_job = not source.named and plain_suffix(source.path) == ".err"
     if of_job or _OF_PERFDB.search(head):
         return Recognition()

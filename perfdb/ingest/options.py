@@ -26,6 +26,9 @@ SET: Final = "--set"
 BESIDE: Final = "beside"
 """Among what is stated of a result without a run: the SHA-256 of the files that state its case."""
 
+_TEXTS: Final = ("release", "container")
+"""Fields whose values are texts, whatever they look like."""
+
 _READERS: Final = {"model": names.model, "system": names.system, "precision": names.precision}
 """How the catalogue reads the names of fields."""
 
@@ -57,9 +60,10 @@ class Options:
 
 
 class Settings(PartialCase):
-    """What --set takes: the fields of a case, the release, and the peak of a page's MFU."""
+    """What --set takes: the fields of a case, the release and its container, a page's peak."""
 
     release: str | None = None
+    container: str | None = None
     peak_tflops: PositiveFloat | None = None
 
     def but(self, other: "Settings") -> "Settings":
@@ -102,7 +106,7 @@ class Checked:
     by_file: tuple[FileSettings, ...] = ()
     """What --attribution states, where --set does not."""
     read: set[str] = field(default_factory=set)
-    """The real paths of the files that were read, if --attribution is given."""
+    """The real paths of the files that were read, with --attribution."""
 
     def of_file(self, path: Path) -> "Checked":
         """The options for one file, with all of the budget left."""
@@ -239,7 +243,7 @@ def _of_one(item: str, settings: Sequence[str]) -> Settings:
     where = f"{SET} {item}" if item else SET
     pairs = [setting.partition("=") for setting in settings]
     # A release is no number, or 25.10 would be 25.1.
-    cells = (f"{k}: {json.dumps(v.strip()) if k == 'release' else v}" for k, _, v in pairs)
+    cells = (f"{k}: {json.dumps(v.strip()) if k in _TEXTS else v}" for k, _, v in pairs)
     document = yamlfile.parse(where, "\n".join(cells))
     if isinstance(document, yamlfile.Unreadable):
         raise InputError(_of_settings(document.problems, settings))

@@ -103,6 +103,7 @@ def _context(options: Checked) -> PageContext:
         context,
         framework=context.framework or given,
         release=context.release or settings.release,
+        container=context.container or settings.container,
         system=context.system or settings.system,
         precision=context.precision or settings.precision,
         case=settings,

@@ -47,7 +47,7 @@ SETTLED_S: Final = 3600.0
 def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     """Store every run, page and log at or below the paths; make or upgrade the store if need be.
 
-    Releases whose results have changed are audited at the end, and the findings are kept.
+    Releases with changed results are audited at the end, and the findings are kept.
 
     Raises InputError for a path that does not exist or an option that is wrong, and StoreError for
     a store that cannot be written or is of a newer version.

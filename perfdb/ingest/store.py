@@ -85,7 +85,7 @@ def put(engine: Engine, batch: Sequence[Read | RunFound]) -> Iterator[Stored]:
 
 
 def spellings(path: str) -> tuple[str, ...]:
-    """The names of a file: as it is given, relative to the working directory, absolute, and what
+    """The names of a file: as stated, relative to the working directory, absolute, and what
     a link leads to.
     """
     real = os.path.realpath(path)
@@ -144,8 +144,8 @@ def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -
         done |= _not_read_again(connection, [one for one in read if one.run_id not in done])
         notes = _grown(connection, [one for one in read if one.run_id not in done])
     added = [one for one in read if one.run_id not in done]
-    given = [runs.Given(one.run, one.files, one.window) for one in added]
-    for one, written in zip(added, runs.put(connection, given, when), strict=True):
+    inputs = [runs.RunInput(one.run, one.files, one.window) for one in added]
+    for one, written in zip(added, runs.put(connection, inputs, when), strict=True):
         other, action = Path(written.other or "").parent, (written.action,)
         if written.action is Action.UNCHANGED and written.other:
             message = f"has no more than {other} of the run {one.run_id!r}, which stays as it is"

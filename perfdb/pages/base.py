@@ -128,7 +128,7 @@ def marks(text: str) -> tuple[str, ...]:
 
 
 MARKED: Final = "\\"
-"""Stands for a cell with markup among the cells of a row; no other cell has a backslash."""
+"""Marks a cell with markup among the cells of a row; no other cell has a backslash."""
 
 
 def html_table(rows: Sequence[Row]) -> str:

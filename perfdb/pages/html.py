@@ -84,7 +84,7 @@ class _Tree(BeautifulSoup):
         return None
 
     def endData(self, containerClass: type[NavigableString] | None = None) -> None:
-        """Comments and declarations are left out: to extract one, bs4 looks at all beside it."""
+        """Comments and declarations are left out: to extract one, bs4 looks at all its siblings."""
         if containerClass and issubclass(containerClass, PreformattedString):
             self.current_data = []
         super().endData(containerClass)
@@ -160,7 +160,7 @@ def _simplified(text: str) -> tuple[BeautifulSoup, dict[str, str]]:
 
 
 def _empty(tag: Tag) -> None:
-    """Leave nothing of an element; to take it out, bs4 would look at all beside it."""
+    """Leave nothing of an element; to take it out, bs4 would look at all its siblings."""
     tag.clear()
     tag.name, tag.attrs = _NOTHING, {}
 

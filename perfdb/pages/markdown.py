@@ -26,7 +26,7 @@ _FENCE = re.compile(
     r"\s*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[\w:.-]+)\})?\s*(?P<label>.*?)\s*"
 )
 _BOXES: Final = ("tab-set", "tab-item", "dropdown")
-"""Directives whose content is text of the page also between fences of ```."""
+"""Directives with text of the page as content, also between fences of ```."""
 _NOTES: Final = frozenset({"note", "tip", "info", "warning", "caution", "important", "hint"})
 """Directives of which the title states nothing on a table."""
 _TABLES: Final = ("list-table", "csv-table", "table", "eval-rst")

@@ -39,7 +39,9 @@ _VERSION = re.compile(
 )
 """The version that a page states for all of itself: `NeMo AutoModel Version: main`."""
 _CORRECT: Final = "correct one of them"
-_OF_THE_PAGE: Final = frozenset({"framework", "release", "system", "precision", "peak_tflops"})
+_OF_THE_PAGE: Final = frozenset(
+    {"framework", "release", "container", "system", "precision", "peak_tflops"}
+)
 """What the options state of a page, which `PageContext` has."""
 _VALUE: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[0-9][0-9.,]*")
 """A value within a message."""

@@ -15,7 +15,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.-]+::", re.MULTILINE)
 _MARKDOWN = re.compile(r"^(?:#{1,6} |```|:::|\|[ :]*-{2,})", re.MULTILINE)
 _ROLE = re.compile(r":[\w:.+-]{1,60}:(?=`)")
 _MOST_CORNERS: Final = 20_000
-"""Of the grids of a text: docutils takes the cube of the side of one whose lines do not meet."""
+"""Of the grids of a text: docutils takes the cube of its side if its lines do not meet."""
 _MOST_LINES: Final = 20_000
 """Of a text: docutils takes a second for a few thousand of a list, the square for titles."""
 _SETTINGS: Final[dict[str, Any]] = {

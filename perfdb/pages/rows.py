@@ -26,11 +26,9 @@ _NAMES: Final = ("framework", "model", "system")
 _SPLITS: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 _SHARD_GROUPS: Final = "automodel"
 """The framework whose FSDP column is always the size of the group that shards."""
-_NO_FRAMEWORK: Final = Refusal(
-    "the page does not say which framework its results are of", "pass --framework"
-)
+_NO_FRAMEWORK: Final = Refusal("the page names no framework", "pass --framework")
 _NO_SYSTEM: Final = Refusal(
-    "the page does not say which system", "pass --system, or put `System: NAME` above the table"
+    "the page names no system", "pass --system, or put `System: NAME` above the table"
 )
 
 

@@ -3,4 +3,4 @@
 from sqlalchemy import Select
 
 Rows = Select[*tuple[object, ...]]
-"""A query whose columns are known by name alone."""
+"""A query with columns that are known by name alone."""

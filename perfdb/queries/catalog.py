@@ -65,7 +65,7 @@ def releases_of_files(which: sa.ColumnElement[bool]) -> sa.Select[int]:
 
 
 def releases_to_audit(version: int) -> sa.Select[int]:
-    """The releases whose present results no audit of this version has checked."""
+    """The releases with present results that no audit of this version has checked."""
     outdated = releases.c.audited_version.is_distinct_from(version)
     return sa.select(releases.c.id).where(
         outdated, releases.c.id.in_(sa.select(results.c.release_id))

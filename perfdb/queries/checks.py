@@ -37,12 +37,12 @@ REVISIONS: Final = (
     .group_by(results.c.key)
     .order_by(results.c.key)
 )
-"""Each result: how many revisions it has, their numbers, and which are in force."""
+"""Each result: how many revisions it has, their numbers, and which are current."""
 
 WRONGLY_ENDED: Final = select(results.c.key, results.c.revision, results.c.superseded).where(
     results.c.superseded == results.c.superseded_at.is_(None)
 )
-"""Results in force that have a time at which they were superseded, and others that have none."""
+"""Current results that have a time at which they were superseded, and others that have none."""
 
 RUNS_IN_FORCE: Final = (
     select(runs.c.run_id, runs.c.withdrawn, func.count(_IN_FORCE))
@@ -51,7 +51,7 @@ RUNS_IN_FORCE: Final = (
     .having(func.count(_IN_FORCE) != case((runs.c.withdrawn.is_(None), 1), else_=0))
     .order_by(runs.c.run_id)
 )
-"""Runs with a wrong number of results in force: 1, or 0 if the run was withdrawn."""
+"""Runs with a wrong number of current results: 1, or 0 if the run was withdrawn."""
 
 _READ: Final = identified(
     select(
@@ -124,7 +124,7 @@ WITHOUT_RUN: Final = select(results.c.key).where(
 
 
 def of_hashes(hashes: Sequence[str]) -> Select[Any]:
-    """The sources of files that state what the results beside them are of, by their SHA-256."""
+    """The sources of files that state what the results next to them are of, by their SHA-256."""
     columns = (sources.c[name] for name in ("sha256", "path", "parser", "parser_version"))
     question = select(sources.c.id.label("source_id"), *columns)
     return question.where(sources.c.sha256.in_(hashes)).order_by(sources.c.id)
@@ -150,6 +150,6 @@ def texts(column: Column[Any]) -> Select[Any]:
 
 @cache
 def of_other_type(column: Column[Any], kind: str) -> Select[Any]:
-    """The keys of rows whose value is of another type, which is last; SQLite takes any."""
+    """The keys of rows with a value of another type, which is last; SQLite takes any."""
     of_type = func.typeof(column)
     return select(*column.table.primary_key, of_type).where(of_type.not_in((kind, "null")))

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Subquery,
     and_,
     case,
     false,
@@ -63,7 +64,7 @@ _COLUMNS: Final = (
     *(results.c[name] for name in ("source_line", "withheld", "notes", "raw", "printed")),
     *(results.c[name] for name in ("extras", "emitted")),
 )  # fmt: skip
-_COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
+COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
 
 
 _BENCHMARK: Final = or_(results.c.run_id.is_(None), IS_BENCHMARK)
@@ -131,17 +132,27 @@ def compared() -> Rows:
     return statement.order_by(results.c.id)
 
 
-def representative() -> Rows:
+def representative(which: Iterable[ColumnElement[bool]] = ()) -> Rows:
     """One result for each case, release and origin: the one that tables print.
 
     Of several finished runs it is the one with the median step time (of an even number, the faster
     of the middle two), so that the figure belongs to a run. If none finished, it has no figures.
-    Figures of a run that did not finish are in no table.
+    Figures of a run that did not finish are in no table. `which`: as of `chosen`.
+    """
+    ids = chosen(which)
+    statement = current().join(ids, ids.c.id == results.c.id).where(WHOLE)
+    return statement.add_columns(ids.c.num_results, ids.c.num_finished)
+
+
+def chosen(which: Iterable[ColumnElement[bool]] = ()) -> Subquery:
+    """The ids of the results that `representative` has, of proxies too, with their two counts.
+
+    `which`: conditions on the case, release and origin, so that no other result is ranked.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
-    rank = case((_COUNTS, 0), (results.c.withheld.is_not(None), 1), else_=2)
+    rank = case((COUNTS, 0), (results.c.withheld.is_not(None), 1), else_=2)
     order = (rank, results.c.step_time_s.nulls_last(), results.c.id)
-    finished = func.sum(case((_COUNTS, 1), else_=0)).over(partition_by=group)
+    finished = func.sum(case((COUNTS, 1), else_=0)).over(partition_by=group)
     ranked = (
         select(
             results.c.id,
@@ -151,16 +162,12 @@ def representative() -> Rows:
             func.count().over(partition_by=group).label("num_results"),
         )
         .outerjoin(runs, results.c.run_id == runs.c.id)
-        .where(~results.c.superseded, _BENCHMARK)
+        .where(~results.c.superseded, _BENCHMARK, *which)
         .subquery()
     )
     middle = case((ranked.c.num_finished < 2, 1), else_=(ranked.c.num_finished + 1) / 2)
-    return (
-        current()
-        .join(ranked, and_(ranked.c.id == results.c.id, ranked.c.place == func.floor(middle)))
-        .where(ranked.c.rank < 2, WHOLE)
-        .add_columns(ranked.c.num_results, ranked.c.num_finished)
-    )
+    is_middle = ranked.c.place == func.floor(middle)
+    return select(ranked).where(is_middle, ranked.c.rank < 2).subquery()
 
 
 def printed() -> Select[int, int, int]:
@@ -176,7 +183,7 @@ def of_release(statement: Rows, release_id: int) -> Rows:
 
 
 def of_words(words: Iterable[str]) -> Rows:
-    """The current results whose model is a word, or whose workload or case key begins with it."""
+    """The current results with a word as model, or as start of the workload or case key."""
     wanted: list[ColumnElement[bool]] = []
     for word in words:
         wanted.append(models.c.name == word)
@@ -192,7 +199,7 @@ def of_run(run_id: str) -> Rows:
 
 
 def referred_to(word: str) -> Rows:
-    """The current results of this id, or whose run id or case key begins with a word."""
+    """The current results of this id, or with a word as start of the run id or case key."""
     wanted: list[ColumnElement[bool]] = []
     if word.isdecimal() and len(word) < len(str(MOST)):
         wanted.append(results.c.id == int(word))
@@ -324,18 +331,22 @@ _DEFAULTS: Final[dict[str, object]] = {
 _ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))
 
 
+_AT_ONCE: Final = 1_000
+"""Rows that are fetched together."""
+
+
 def read(connection: Connection, statement: Rows) -> list[Result]:
     """The results of a statement that `current`, `representative` or `compared` made."""
     answer = connection.execute(statement)
     names = list(answer.keys())
     known = [name in _ATTRIBUTES for name in names]
-    columns = list(compress(names, known))
+    columns, whole = list(compress(names, known)), all(known)
     lacking = {name: value for name, value in _DEFAULTS.items() if name not in columns}
     found = []
-    for row in answer:
-        result = object.__new__(Result)  # its constructor takes three times as long
-        attributes = vars(result)
-        attributes.update(zip(columns, compress(row, known), strict=True))
-        attributes.update(lacking)
-        found.append(result)
+    for rows in answer.partitions(_AT_ONCE):
+        for row in rows:
+            result = object.__new__(Result)  # its constructor takes three times as long
+            kept = row if whole else compress(row, known)
+            vars(result).update(lacking, **dict(zip(columns, kept, strict=True)))
+            found.append(result)
     return found

@@ -7,7 +7,7 @@ from sqlalchemy import Column, Connection, select
 
 from perfdb import catalog
 from perfdb.db.tables import cases, models, results, systems
-from perfdb.errors import Diagnostic, InputError, suggestion
+from perfdb.errors import Diagnostic, InputError, nearest
 from perfdb.queries import Rows
 
 Names = str | tuple[str, ...] | None
@@ -16,7 +16,7 @@ Names = str | tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Scope:
-    """The framework, system, model and releases whose results to look at. None: all."""
+    """The framework, system, model and releases to look at. None: all."""
 
     framework: Names = None
     system: Names = None
@@ -57,7 +57,7 @@ def within(connection: Connection, question: Rows, scope: Scope) -> Rows:
     for name, value in ((name, value) for name, values in asked.items() for value in values):
         names = connection.scalars(select(_COLUMNS[name]).distinct()).all()
         if value not in names:
-            remedy = suggestion(value, names) if names else "the store is empty: `perfdb ingest`"
+            remedy = nearest(value, names) if names else "the store is empty: `perfdb ingest`"
             problems.append(Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy))
     if problems:
         raise InputError(problems)

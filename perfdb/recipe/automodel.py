@@ -16,7 +16,7 @@ from perfdb.yamlfile import Document, Place
 
 FRAMEWORK: Final = "automodel"
 SEED: Final = 42
-"""What AutoModel takes where none is given."""
+"""The default of AutoModel."""
 _FROM: Final = (
     ("sequence_length", "dataset.seq_len"),
     ("global_batch_size", "step_scheduler.global_batch_size"),

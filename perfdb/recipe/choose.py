@@ -159,7 +159,7 @@ def changes(pairs: Iterable[str]) -> dict[str, object]:
 
 
 def changed(document: Document, given: Mapping[str, object]) -> Document:
-    """A recipe whose every case has these values: they take the place of what it says itself.
+    """A recipe with these values in every case; they replace its own.
 
     They are a matrix of one value each, so that names of cases and messages tell them.
     """

@@ -14,7 +14,7 @@ from perfdb.record import Case, RunKind, Scalar
 from perfdb.yamlfile import Document, Place
 
 CARRIED = "framework_config_sha256"
-"""The option of a case that tells the configuration which its recipe carries."""
+"""The option that identifies the configuration of a case, which its recipe carries."""
 CASE_FIELDS = CaseSettings.model_fields.keys() & Case.model_fields.keys()
 
 

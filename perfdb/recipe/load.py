@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb import catalog, yamlfile
-from perfdb.errors import Diagnostic, RecipeError, suggestion
+from perfdb.errors import Diagnostic, RecipeError, nearest
 from perfdb.hardware import readable
 from perfdb.recipe import automodel, choose
 from perfdb.recipe.check import faults
@@ -97,7 +97,7 @@ def read_text(path: Path) -> str | Diagnostic:
 
 
 def _read(path: Path, max_cases: int, given: Mapping[str, object]) -> RecipeFile | list[Diagnostic]:
-    """The recipe of a file with the values that are given, or its problems by their line.
+    """The recipe of a file with changed values, or its problems by their line.
 
     Layouts are checked once every field and value is right: what a wrong one was meant to be is
     unknown.
@@ -191,7 +191,7 @@ def unknown_names(
         for name in value if isinstance(value, list) else [value]:
             if isinstance(name, str) and name and name not in choices:
                 is_system = field == "systems"
-                remedy = catalog.other_systems() if is_system else suggestion(name, choices)
+                remedy = catalog.other_systems(name) if is_system else nearest(name, choices)
                 message = f"no {field.removesuffix('s')} {name!r}"
                 yield document.problem((*above, field, *below), message, remedy)
 

@@ -91,7 +91,7 @@ Arguments = tuple[Annotated[str, AfterValidator(_is_argument)], ...]
 
 
 class SlurmSettings(Frozen):
-    """How jobs are asked of a Slurm cluster. What is not given is left to the cluster."""
+    """How to submit jobs to a Slurm cluster. Unset fields are left to the cluster."""
 
     system: Annotated[str, AfterValidator(_is_system)] | None = Field(
         None, description="The system of the catalogue that the nodes are."

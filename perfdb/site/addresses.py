@@ -5,13 +5,12 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from perfdb.site.templates import to
+from perfdb.site.templates import SCHEME, to
 
 if TYPE_CHECKING:
     from perfdb.record import Result
 
 PERFORMANCE = "performance/index"
-ARCHIVE = "performance/archive"
 AUDIT = "performance/audit"
 CHANGELOG = "performance/changelog"
 CHANGES = "changes/index"
@@ -142,6 +141,12 @@ def tab(framework: str, version: str | None, system: str, row: str = "") -> str:
 def table_row(result: "Result") -> str:
     """The link target of a result's row on its release's page, which opens the tabs around it."""
     return to(of_release(result.framework, result.release), result_row(result))
+
+
+def of_site(site: str, target: str) -> str:
+    """A link target at the address of a site: 'https://perf.example.org/runs/x.html#row'."""
+    document, sign, anchor = target.removeprefix(SCHEME).partition("#")
+    return f"{site.rstrip('/')}/{document}.html{sign}{anchor}"
 
 
 def result_row(result: "Result") -> str:

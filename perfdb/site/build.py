@@ -23,7 +23,7 @@ from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.rundir import RECORD
-from perfdb.site import data, files, redaction
+from perfdb.site import files, read, redaction, settings
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
@@ -35,6 +35,7 @@ from perfdb.site.pages import (
     changelog,
     changes,
     cpu_tests,
+    pairs,
     recipes,
     releases,
     runs,
@@ -83,17 +84,24 @@ class Site:
         return store_url(self.options.address)
 
     @cached_property
+    def kept(self) -> read.KeptRows:
+        """What the last build has read of each release."""
+        return read.KeptRows(self.layout.releases)
+
+    @cached_property
     def data(self) -> SiteData:
         """What the store has. Raises ExtensionError where it cannot be read."""
         try:
             if self.options.address is None and is_missing(self.url):
                 return with_comparisons(SiteData())
             catalogue.systems(), catalogue.models()  # else perfdb.toml is read within a page
-            found = data.stored(self.url, _entries(self.options.accepted))
+            found = read.stored(self.url, _entries(self.options.accepted), self.kept.rows)
+            found = settings.of_profile(found, self.options.profile)
             found = recipes.with_recipes(found, self.options.recipes)
+            found = with_comparisons(found, self.options.notes, hostnames=self.options.hostnames)
         except (PerfdbError, DBAPIError) as error:
             raise ExtensionError(f"perfdb.site: {error}") from error
-        return with_comparisons(found, hostnames=self.options.hostnames)
+        return found
 
     @cached_property
     def pages(self) -> dict[str, SitePage]:
@@ -137,6 +145,8 @@ class Site:
                     if path not in untouched or file.name == RECORD:
                         stored, names = content(connection, file.sha256), found.hostnames
                         files.write(path, redaction.of_file(file.name, stored, hostnames=names))
+        assert self.keys  # hashes of results are kept with them
+        kept |= self.kept.save()
         layout.remove_others(kept)
         everything = layout.root / DOWNLOADS / EVERYTHING
         if found.current:
@@ -149,12 +159,18 @@ class Site:
         return kept
 
 
-def with_comparisons(found: SiteData, *, hostnames: bool = False) -> SiteData:
-    """The data with what several kinds of pages show of it."""
+def with_comparisons(
+    found: SiteData, notes: Path | None = None, *, hostnames: bool = False
+) -> SiteData:
+    """The data with what several kinds of pages show of it.
+
+    Raises InputError for notes, in a folder, on what a report does not have.
+    """
     wrong = [one.result_id for one in found.current if one.has_open_errors]
+    made = pairs.compared(map(vars, found.current), wrong)
     return replace(
         found,
-        pairs=tuple(changes.compared(map(vars, found.current), wrong)),
+        pairs=tuple(pairs.told(pair, found.audited, notes) for pair in made),
         scaling=tuple(scaling.groups(on_gpus(found.results))),
         hostnames=hostnames,
     )

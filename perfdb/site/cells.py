@@ -28,7 +28,7 @@ from perfdb.stated import MFU, figure, is_computed
 COMPUTED: Final = " (computed)"
 """The mark of a figure that is not stated and follows from others that are."""
 FLOPS: Final = "model_tflops_per_sec_per_gpu"
-CHOSEN: Final = "the run of median step time, of two in the middle the faster"
+CHOSEN: Final = "the run with the median step time; of two in the middle, the faster"
 """Which of the runs of a case is shown; see `perfdb.queries.results`."""
 
 _PRINTED_AS: Final = {"model_title": "model", "fsdp_size": "fsdp_enabled"}

@@ -82,7 +82,8 @@ class ChartLine:
     """A line through points. `text` has their values as tables print them.
 
     An `ideal` line shows what would be if nothing were lost; it has no texts. Without a `colour`
-    it has the next of `SERIES`.
+    it has the next of `SERIES`. `moved` are the places of those points with a ring, where it moved
+    to another level.
     """
 
     label: str
@@ -90,6 +91,7 @@ class ChartLine:
     text: tuple[str, ...] = ()
     ideal: bool = False
     colour: str = ""
+    moved: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ class _Curve:
     mark: str = ""
     width: float = 1.6
     opacity: float = 1.0
+    ringed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ class _Axes:
 
 
 CIRCLE: Final = "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z"
+RING: Final = "m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0z"
 MARKS: Final = (
     CIRCLE, "m-2.5-2.5h5v5h-5z", "m0-3.5l3.5 6h-7z", "m0-3.5l3.5 3.5l-3.5 3.5l-3.5-3.5z",
     "m0 3.5l3.5-6h-7z", "m-1.2-3.5h2.4v2.3h2.3v2.4h-2.3v2.3h-2.4v-2.3h-2.3v-2.4h2.3z",
@@ -225,19 +229,25 @@ def over_gpus(title: str, axis: str, series: Sequence[ChartLine], low: float = 0
 
 
 def over_releases(
-    title: str, axis: str, names: Sequence[str], series: Sequence[ChartLine]
+    title: str, axis: str, names: Sequence[str], series: Sequence[ChartLine], low: float = 0.0
 ) -> Markup:
-    """Figures over releases, the oldest at the left; the x of a point is its release's place."""
+    """Figures over releases, the oldest at the left; the x of a point is its release's place.
+
+    The axis of the figures begins at `low`.
+    """
     last = len(names) - 1
     room = max(last, 1) * 0.04
     ticks = [(float(place), shortened(name, 100)) for place, name in enumerate(names)]
-    sentence = f"{axis} by release: {', '.join(names)}. {_points(series)}"
-    axes = _Axes(axis, "", (-room, last + room), ticks)
+    moved = dict.fromkeys(names[int(line.points[at][0])] for line in series for at in line.moved)
+    points = f" Change points: {', '.join(moved)}." if moved else ""
+    sentence = f"{axis} by release: {', '.join(names)}. {_points(series)}{points}"
+    axes = _Axes(axis, "", (-room, last + room), ticks, low)
     return _lines(title, sentence, axes, _curves(series, float))
 
 
 def _points(series: Sequence[ChartLine]) -> str:
-    return " ".join(f"{line.label}: {', '.join(line.text)}." for line in series if line.text)
+    texts = ((line.label, ", ".join(line.text)) for line in series if line.text)
+    return " ".join(f"{': '.join(filter(None, it))}." for it in texts)
 
 
 def _curves(series: Sequence[ChartLine], place: Callable[[float], float]) -> list[_Curve]:
@@ -248,7 +258,7 @@ def _curves(series: Sequence[ChartLine], place: Callable[[float], float]) -> lis
     return [
         *(_Curve(name if n == 0 else "", points, MUTED, "1.6 2.6")
           for n, (name, points) in enumerate(ideal)),
-        *(_Curve(line.label, points, line.colour or color, dashes, mark)
+        *(_Curve(line.label, points, line.colour or color, dashes, mark, ringed=line.moved)
           for (line, points), (color, dashes, mark) in zip(solid, cycle(STYLES))),
     ]  # fmt: skip
 
@@ -278,7 +288,7 @@ def _lines(title: str, sentence: str, axes: _Axes, curves: Sequence[_Curve]) -> 
             (start, _), (end, _) = points
             made.append(replace(_area(start, TOP, end - start, UP), opacity=curve.opacity))
         else:
-            made += _drawn(curve, points, points)
+            made += [*_drawn(curve, points, points), *_rings(curve, points)]
     made += _below(axes.across, [(x(value), text) for value, text in ticks], TOP + UP)
     height = TOP + UP + BELOW
     ranked = sorted((it for it in curves if it.name), key=lambda it: it.points[-1][1], reverse=True)
@@ -298,6 +308,12 @@ def _drawn(curve: _Curve, points: Sequence[Point], marked: Iterable[Point]) -> l
         return [line]
     outlines = "".join(f"M{x:.4g} {y:.4g}{curve.mark}" for x, y in marked)
     return [line, _Stroke(outlines, curve.color, filled=True)]
+
+
+def _rings(curve: _Curve, points: Sequence[Point]) -> list[_Stroke]:
+    """Around the points from which on a line is at another level."""
+    outlines = "".join(f"M{x:.4g} {y:.4g}{RING}" for x, y in map(points.__getitem__, curve.ringed))
+    return [_Stroke(outlines, curve.color, 1.4)] if outlines else []
 
 
 def bars(title: str, axis: str, series: Sequence[ChartBar]) -> Markup:

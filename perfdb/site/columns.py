@@ -162,6 +162,8 @@ _KNOWN: Final[Mapping[str, ShownColumn]] = {
     "recipe": ShownColumn("Recipe", ("recipe",), "recipe"),
 }
 """Every column by its word in a profile."""
+ORDERED: Final = {word: it.fields for word, it in _KNOWN.items() if it.fields != ("extras",)}
+"""The fields of the columns that have some, by the word for each."""
 _SHOWN: Final[Mapping[str, Literal["filled", "varies", "once", "apart", "always"]]] = {
     "!": "always", "?": "varies", "~": "apart", "=": "once", "+": "filled",
 }  # fmt: skip

@@ -37,10 +37,7 @@ from perfdb.site.page import Block, Section, Tab, Tabs
 from perfdb.site.pages import home, releases
 from perfdb.site.templates import FILE_SCHEME, KEYS, made_html, paragraph, render_text
 
-NO_RESULTS: Final = (
-    "There are no results yet of {}. They appear here when they are read into the store and the "
-    "site is built again."
-)
+NO_RESULTS: Final = "No results of {} yet. Ingest them and build the site again to show them here."
 
 
 class SiteDirective(SphinxDirective):

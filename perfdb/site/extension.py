@@ -1,9 +1,11 @@
 """The Sphinx extension: what happens in a build.
 
 `perfdb_url` in conf.py names the store; where it is None, PERFDB_URL does. `perfdb_acknowledged`
-names the file of accepted findings, `perfdb_recipes` the folder of recipes, both relative to the
-folder of conf.py; None: there are none.
+names the file of accepted findings, `perfdb_recipes` the folder of recipes and
+`perfdb_notes` that of notes on releases, FRAMEWORK/VERSION.md; all are relative to the folder of
+conf.py; None: there are none.
 With `perfdb_hostnames = True` pages of runs name the machine that they ran on, and folders of it.
+`perfdb_profile` says for whom the site is: "internal" or "public".
 
 The documents are written before Sphinx reads them. Where nothing has changed nothing is made, and
 what makes it is not even loaded.
@@ -48,7 +50,9 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
     app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_recipes", None, "", frozenset({str, type(None)}))
+    app.add_config_value("perfdb_notes", None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
+    app.add_config_value("perfdb_profile", "internal", "env", frozenset({str}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
     app.add_config_value("perfdb_code", files.code(), "env", frozenset({str}))
     templates.add_node(app)
@@ -93,15 +97,17 @@ class _Build:
     def options(self) -> BuildOptions:
         """What the site is made from."""
         config = self.app.config
-        accepted, recipes = (
+        accepted, recipes, notes = (
             None if named is None else Path(self.app.confdir, named)
-            for named in (config.perfdb_acknowledged, config.perfdb_recipes)
+            for named in (config.perfdb_acknowledged, config.perfdb_recipes, config.perfdb_notes)
         )
         return BuildOptions(
             config.perfdb_url or os.environ.get("PERFDB_URL") or None,
             accepted,
             bool(config.perfdb_hostnames),
             recipes,
+            notes,
+            config.perfdb_profile,
         )
 
     @cached_property

@@ -48,14 +48,17 @@ class BuildOptions:
     """What a build is made from.
 
     `address` names the store; None is perfdb.sqlite here, which need not exist yet. `accepted` is
-    the file of accepted findings, `recipes` the folder of recipes. With `hostnames`, pages of runs
-    name the machine.
+    the file of accepted findings, `recipes` and `notes` the folders of recipes and of what people
+    say of releases. With `hostnames`, pages of runs name the machine. `profile` says for whom the
+    site is.
     """
 
     address: str | None
     accepted: Path | None
     hostnames: bool = False
     recipes: Path | None = None
+    notes: Path | None = None
+    profile: str = "internal"
 
     def key(self) -> str | None:
         """The same for as long as a build would make the same; None where that is not known."""
@@ -65,20 +68,21 @@ class BuildOptions:
         elif "://" not in address:
             store = state_of_file(Path(address))
         else:  # nothing that speaks to a server is loaded for a file
-            from perfdb.site import data  # noqa: PLC0415
+            from perfdb.site import read  # noqa: PLC0415
 
-            store = data.state(address)
+            store = read.state(address)
         path = self.accepted
         accepted = path.read_text() if path and path.is_file() else None
-        own = Path(os.environ.get(config.VARIABLE) or config.FILE)
-        added = own.read_bytes() if own.is_file() else None
-        folder = self.recipes
-        recipes = [
+        folders = [folder for folder in (self.recipes, self.notes) if folder]
+        read_files = [
             (str(one), one.read_bytes())
-            for one in (sorted(folder.rglob("*.*")) if folder else ())
+            for folder in folders
+            for one in sorted(folder.rglob("*.*"))
             if one.is_file()
         ]
-        known = (address, store, (str(path), accepted), self.hostnames, code(), added, recipes)
+        options = (self.hostnames, self.profile)
+        files = (own_catalog(), read_files)
+        known = (address, store, (str(path), accepted), options, code(), files)
         return None if store is None else hashlib.sha256(repr(known).encode()).hexdigest()
 
 
@@ -96,6 +100,11 @@ class SiteLayout:
         """A file of a run; the same bytes are kept once for each name."""
         name = slug(Path(file.name).name)
         return self.root / GENERATED / "files" / file.sha256[:16] / name
+
+    @property
+    def releases(self) -> Path:
+        """The folder of what the last build has read of each release."""
+        return self.root / GENERATED / "releases"
 
     @property
     def done(self) -> Path:
@@ -188,6 +197,12 @@ def code() -> str:
             content = path.read_bytes()
             found.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
     return found.hexdigest()
+
+
+def own_catalog() -> bytes | None:
+    """The file of people's own systems and models; None where there is none."""
+    own = Path(os.environ.get(config.VARIABLE) or config.FILE)
+    return own.read_bytes() if own.is_file() else None
 
 
 def state_of_file(path: Path) -> str | None:

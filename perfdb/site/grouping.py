@@ -120,9 +120,15 @@ def release_dates(results: Iterable[SiteResult]) -> dict[ReleaseName, date]:
     return {name: _dated(name[1], some) for name, some in grouped(results, _release).items()}
 
 
+def month_of(version: str | None) -> date | None:
+    """The first day of the month that a version names, as 25.04 does."""
+    found = re.match(r"(2[0-9])\.(0[1-9]|1[0-2])(?![0-9])", version or "")
+    return date(2000 + int(found[1]), int(found[2]), 1) if found else None
+
+
 def _dated(version: str | None, results: Iterable[SiteResult]) -> date:
-    if found := re.match(r"(2[0-9])\.(0[1-9]|1[0-2])(?![0-9])", version or ""):
-        return date(2000 + int(found[1]), int(found[2]), 1)
+    if month := month_of(version):
+        return month
     days = [it.published_on or (it.started_at and it.started_at.date()) for it in results]
     return max(filter(None, days), default=date.min)
 

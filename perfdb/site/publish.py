@@ -3,20 +3,21 @@
 MyST with tab-sets, or Markdown that any site renders: no directive of ours, no HTML, no link but to
 the originals of the pages that were read. Above the tables is what their columns mean, below each
 are the notes that all its rows share, as `perfdb ingest` reads them, and where the rows are from.
-`templates/publish.j2` has the page.
+`templates/publish.j2` has the page. Its parts, the fragments, are files of their own, or stand
+between the markers of a document that somebody wrote (`perfdb.site.markers`).
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from jinja2 import Template
+from jinja2 import Environment
 from markupsafe import Markup
 from sqlalchemy import Connection
 
@@ -29,14 +30,16 @@ from perfdb.jsonfile import write_atomically
 from perfdb.metrics import METRICS
 from perfdb.queries import results
 from perfdb.record import Finding, Note, NoteCode, Severity
-from perfdb.site import addresses, columns
+from perfdb.site import addresses, columns, markers
 from perfdb.site.addresses import slug
 from perfdb.site.cells import CHOSEN, HtmlCell, which
 from perfdb.site.columns import TERMS
-from perfdb.site.data import SiteResult, representative
+from perfdb.site.data import SiteResult
 from perfdb.site.grouping import ResultGroup, by_name, sections
 from perfdb.site.page import yaml_text
 from perfdb.site.pages.releases import ReleaseData, of_results
+from perfdb.site.read import representative
+from perfdb.site.settings import UNCHANGED, PublishProfile, place_in
 from perfdb.site.tables import HtmlTable, results_table
 from perfdb.site.templates import ENVIRONMENT
 from perfdb.stated import figure
@@ -59,6 +62,28 @@ _OF_ADDRESSES: Final = "!#$%&'()*+,/:;=?@[]~"
 
 
 @dataclass(frozen=True)
+class Layout:
+    """How tables are written. `notes`: with footnotes on windows, repeats and audit findings."""
+
+    style: Style = "myst"
+    notes: bool = False
+    profile: PublishProfile = UNCHANGED
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A document that somebody wrote, and the blocks in it that are replaced."""
+
+    text: str
+    blocks: Sequence[markers.MarkedBlock]
+
+    @property
+    def releases(self) -> set[str]:
+        """'nemo/25.04': the releases that its blocks are of."""
+        return {"/".join(one.name.split("/")[:2]) for one in self.blocks}
+
+
+@dataclass(frozen=True)
 class PublishedTab:
     """A tab with its table; the footnotes of rows say why, and of how many, each is one."""
 
@@ -68,44 +93,101 @@ class PublishedTab:
     sources: str
 
 
-def page(release: ReleaseData, style: Style, label: str = "") -> str:
+@dataclass(frozen=True)
+class PublishedSection:
+    """The tabs of a task; `slug` is its name in those of fragments."""
+
+    title: str
+    slug: str
+    tabs: Sequence[PublishedTab]
+
+
+class Footnotes(dict[str, str]):
+    """Footnotes and their labels: each is printed once, numbered as it is first met."""
+
+    def __init__(self, prefix: str = "") -> None:
+        super().__init__()
+        self.prefix = prefix
+
+    def label(self, text: str) -> str:
+        """The label of a footnote."""
+        return self.setdefault(text, f"{self.prefix}{len(self) + 1}")
+
+
+def page(release: ReleaseData, layout: Layout, label: str = "") -> str:
     """The text of a release's page; the notes of some rows of a table are footnotes.
 
     In MyST {ref} calls it as it does on our own site, and by a label that is known.
     """
-    method = _method(release.results)
-    tabs = [
-        (section, [_tab(one, method) for one in by_name(section.results, "system")])
-        for section in sections(release.results)
-    ]
-    footnotes: dict[str, int] = {}
-
-    def number_of(text: str) -> int:
-        """Each footnote is printed once, numbered as it is first met."""
-        return footnotes.setdefault(text, len(footnotes) + 1)
-
     own_label = addresses.label(release.framework, release.release)
-    text = _template().render(
+    return _written(
+        "publish",
+        layout,
         release=release,
         title=f"{release.title} training performance",
         mark=PUBLISH_MARK,
-        is_myst=style == "myst",
-        labels=(label, own_label) if style == "myst" else (),
-        method={_METHOD[name]: value for name, value in method.items()},
-        terms=_terms([tab.table for _, some in tabs for tab in some]),
-        sections=tabs,
-        number_of=number_of,
-        footnotes=footnotes,
+        labels=(label, own_label) if layout.style == "myst" else (),
+        method={_METHOD[name]: value for name, value in _method(release.results).items()},
+        **_body(release, layout),
     )
-    return f"{text.rstrip()}\n"
+
+
+def fragments(release: ReleaseData, layout: Layout) -> dict[str, str]:
+    """Parts of a release's page by name: its tables, what their columns mean, and all of it.
+
+    'nemo/25.04/pretrain/dgx-h100', 'nemo/25.04/terms', 'nemo/25.04/all'. Labels of footnotes have
+    the name in front, so that one document may have many parts.
+    """
+    name = release_name(release.results[0])
+    body = _body(release, layout, f"{name.replace('/', '-')}-")
+    made = {f"{name}/all": _written("publish_body", layout, **body)}
+    made[f"{name}/terms"] = _written("publish_terms", layout, **body)
+    for section in body["sections"]:
+        for tab in section.tabs:
+            own = f"{name}/{section.slug}/{tab.slug}"
+            footnotes = Footnotes(f"{own.replace('/', '-')}-")
+            made[own] = _written("publish_fragment", layout, tab=tab, footnotes=footnotes)
+    return made
+
+
+def _body(release: ReleaseData, layout: Layout, prefix: str = "") -> dict[str, Any]:
+    """What the templates of a page and of its body need."""
+    method = _method(release.results)
+    made = [
+        PublishedSection(
+            section.title,
+            slug("-".join(filter(None, (section.task, section.variant)))),
+            [
+                _tab(one, method, layout)
+                for one in _in_order(by_name(section.results, "system"), layout)
+            ],
+        )
+        for section in sections(release.results)
+    ]
+    return {
+        "containers": release.containers,
+        "terms": _terms([tab.table for section in made for tab in section.tabs]),
+        "sections": made,
+        "footnotes": Footnotes(prefix),
+    }
+
+
+def _in_order(groups: Sequence[ResultGroup], layout: Layout) -> Sequence[ResultGroup]:
+    return sorted(groups, key=lambda it: place_in(layout.profile.systems, it.name))
+
+
+def _written(template: str, layout: Layout, **values: object) -> str:
+    made = _environment().get_template(f"{template}.j2")
+    text = made.render(is_myst=layout.style == "myst", **values)
+    return f"{text.strip()}\n"
 
 
 @cache
-def _template() -> Template:
+def _environment() -> Environment:
     environment = ENVIRONMENT.overlay(autoescape=False)
     own = {"plain": escaped, "yaml": yaml_text, "words": _words}
     environment.filters = {**environment.filters, **own}
-    return environment.get_template("publish.j2")
+    return environment
 
 
 def escaped(words: str) -> str:
@@ -128,21 +210,23 @@ def _terms(tables: Sequence[HtmlTable]) -> Mapping[str, str]:
     return heads | {it: TERMS[it].hint for it in TERMS if it in words and it not in heads}
 
 
-def _tab(group: ResultGroup, method: Mapping[str, object]) -> PublishedTab:
+def _tab(group: ResultGroup, method: Mapping[str, object], layout: Layout) -> PublishedTab:
     """A table of the columns of its family, but for those that lead to other pages or say what the
     front matter says; the variant has a column that `perfdb ingest` reads.
     """
     family = columns.of_results(group.results)
     variant = replace(columns.VARIANT, title="Task Variant")
-    kept = tuple(
+    kept = [
         variant if one.fields == variant.fields else one
         for one in family.columns
         if one.kind != "origin" and method.keys().isdisjoint(one.fields)
-    )
-    shown = replace(family, columns=kept)
+    ]
+    first = [columns.ORDERED[name] for name in layout.profile.columns]
+    kept.sort(key=lambda column: place_in(first, column.fields))
+    shown = replace(family, columns=tuple(kept))
     table = results_table(group.title, group.results, shown, verbatim=True)
     rows = [
-        replace(row, notes=(*one.note_texts, *_of_row(one, method)))
+        replace(row, notes=(*one.note_texts, *(_of_row(one, method) if layout.notes else ())))
         for row, one in zip(table.rows, group.results, strict=True)
     ]
     sources = "; ".join(_sources(group.results))
@@ -208,20 +292,26 @@ class Publication:
 
 
 def read(
-    connection: Connection, known: Sequence[Entry], releases: frozenset[int] | None
+    connection: Connection,
+    known: Sequence[Entry],
+    is_wanted: Callable[[SiteResult], bool] = lambda _: True,
+    *,
+    notes: bool = False,
 ) -> Publication:
-    """The pages of these releases, or of all; what the audit objects to is among a result's notes.
+    """The pages of the releases of wanted results. Runs without figures are on none.
 
-    Runs without figures are on none. `known` are the findings that are accepted.
+    `known` are the findings that are accepted. With `notes`, what the audit objects to is among a
+    result's notes.
     """
     rows = [row for row in representative(connection) if not row.withheld]
-    wanted = [row for row in rows if releases is None or row.release_id in releases]
+    wanted = [row for row in rows if is_wanted(row)]
     shown = {row.result_id for row in wanted}
     stored = connection.execute(results.current_findings()).mappings()
     of_shown = [Finding.model_validate(dict(row)) for row in stored if row["result_id"] in shown]
     found = explained(of_shown, known)
     objections = grouped(
-        (it for it in found if it.severity.reaches(Severity.WARNING)), lambda it: it.result_id
+        (it for it in found if notes and it.severity.reaches(Severity.WARNING)),
+        lambda it: it.result_id,
     )
     pages, refused = [], []
     for one in of_results(_noted(row, objections.get(row.result_id, ())) for row in wanted):
@@ -241,13 +331,13 @@ def _noted(result: SiteResult, objections: Iterable[Finding]) -> SiteResult:
     return replace(result, notes=(*result.notes, *notes))
 
 
-def texts(pages: Sequence[ReleaseData], style: Style, label: str = "") -> dict[Path, str]:
+def texts(pages: Sequence[ReleaseData], layout: Layout, label: str = "") -> dict[Path, str]:
     """The text of each page by its path, such as nemo/25.04.md.
 
     Raises InputError where a page cannot be called so: by a label that two would share.
     """
     wrong = {
-        "Markdown has no labels": (style != "myst", "leave it out, or --format myst"),
+        "Markdown has no labels": (layout.style != "myst", "leave it out, or --format myst"),
         f"{len(pages)} pages cannot share {label!r}": (
             len(pages) > 1, "name one release; each has a label of its own"
         ),
@@ -262,7 +352,23 @@ def texts(pages: Sequence[ReleaseData], style: Style, label: str = "") -> dict[P
     ]
     if problems:
         raise InputError(problems)
-    return {_path(one.framework, one.release): page(one, style, label) for one in pages}
+    return {_path(one.framework, one.release): page(one, layout, label) for one in pages}
+
+
+def parts(pages: Iterable[ReleaseData], layout: Layout) -> dict[str, str]:
+    """The text of each fragment by its name."""
+    return {name: text for one in pages for name, text in fragments(one, layout).items()}
+
+
+def files_of(parts: Mapping[str, str]) -> dict[Path, str]:
+    """Fragments as files, such as nemo/25.04/pretrain/dgx-h100.md."""
+    mark = f"<!-- {PUBLISH_MARK} -->"
+    return {Path(f"{name}.md"): f"{mark}\n\n{text}" for name, text in parts.items()}
+
+
+def release_name(result: SiteResult) -> str:
+    """'nemo/25.04': what the names of a release's fragments begin with."""
+    return _path(result.framework, result.release).as_posix().removesuffix(".md")
 
 
 def with_secrets(pages: Mapping[Path, str]) -> list[Diagnostic]:
@@ -279,36 +385,66 @@ def _path(framework: str, release: str | None) -> Path:
     return Path(f"{addresses.of_release(framework, release)}.md").relative_to("performance")
 
 
+def into(paths: Iterable[Path]) -> dict[Path, Marked]:
+    """The documents with their blocks. Raises InputError: no text, or markers that are damaged."""
+    found, problems = {}, []
+    for path in paths:
+        try:
+            text = path.read_bytes().decode()
+            found[path] = Marked(text, tuple(markers.blocks(str(path), text)))
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(Diagnostic(str(path), f"cannot be read: {error}"))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def filled(documents: Mapping[Path, Marked], parts: Mapping[str, str]) -> dict[Path, str]:
+    """The text of each document with the fragments of these names. Raises InputError."""
+    unknown = [
+        problem
+        for path, one in documents.items()
+        for problem in markers.unknown(str(path), one.blocks, [*parts])
+    ]
+    if unknown:
+        raise InputError(unknown)
+    return {it: markers.filled(one.text, one.blocks, parts) for it, one in documents.items()}
+
+
 def left_behind(folder: Path, paths: frozenset[Path]) -> list[Path]:
-    """Pages that were made of releases which the store has no more; `paths` are those it has.
+    """Pages and fragments of releases that the store has no more; `paths` are those it has.
 
     What cannot be read is passed over: it may be anybody's.
     """
     found = []
-    for path in sorted(folder.glob("*/*.md")):
+    for path in sorted([*folder.glob("*/*.md"), *folder.glob("*/*/**/*.md")]):
         try:
             is_made = PUBLISH_MARK in path.read_text(errors="replace")
         except OSError:
             continue
-        if is_made and path.relative_to(folder) not in paths:
+        framework, release, *rest = path.relative_to(folder).parts
+        of_release = Path(framework, f"{release}.md" if rest else release)
+        if is_made and of_release not in paths:
             found.append(path)
     return found
 
 
-def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:
+def write(paths: Mapping[Path, str], *, marked: bool = False) -> dict[Path, bool]:
     """Write the pages that are not there as they should be; says of each whether it was written.
 
-    Raises InputError, and writes nothing, where a page that somebody wrote is in the way.
+    `marked`: these are documents that somebody wrote. Raises InputError, and writes nothing, where
+    one of those is in the way otherwise.
     """
     written = {}
     try:
-        paths = {folder / path: text for path, text in wanted.items()}
-        before = {it: it.read_text(errors="replace") for it in paths if it.exists()}
+        before = {it: it.read_bytes().decode(errors="replace") for it in paths if it.exists()}
         remedy = "choose another --output, or move the page away"
         foreign = [
             Diagnostic(str(path), "was not made by perfdb publish", remedy=remedy)
             for path, text in before.items()
-            if text and PUBLISH_MARK not in text
+            if text and not marked and PUBLISH_MARK not in text
         ]
         if foreign:
             raise InputError(foreign)
@@ -318,6 +454,6 @@ def write(folder: Path, wanted: Mapping[Path, str]) -> dict[Path, bool]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, text)
     except OSError as error:
-        where = str(error.filename or folder)
+        where = str(error.filename or "--output")
         raise InputError(Diagnostic(where, error.strerror or str(error))) from error
     return written

@@ -59,9 +59,9 @@ def references(connection: Connection, watch: Watch) -> Iterator[Fault]:
 
 
 def revisions(connection: Connection, watch: Watch) -> Iterator[Fault]:
-    """Revisions count from 1 without a gap; at most one is in force, and that is the newest.
+    """Revisions count from 1 without a gap; at most one is current, and that is the newest.
 
-    Exactly one result of a run is in force, or none if the run was withdrawn.
+    Exactly one result of a run is current, or none if the run was withdrawn.
     """
     for key, count, first, last, in_force, newest in watch(
         connection.execute(questions.REVISIONS).all()

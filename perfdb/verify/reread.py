@@ -55,7 +55,7 @@ _BY_STEPS: Final = {*RECOMPUTED} - {"outcome", "withheld", "emitted", "notes"}
 """The columns that `figures` checks, where a run has figures."""
 
 _UNREADABLE: Final = (RunDirError, DamagedBytesError, InputError, ValueError)
-"""What reading bytes again raises; ValueError also stands for options that nobody can state."""
+"""What reading bytes again raises; ValueError also means options that nobody can state."""
 
 
 def _unreadable(source: RowMapping) -> str | None:
@@ -151,7 +151,7 @@ def _differing_row(connection: Connection, row: RowMapping, content: bytes) -> I
 
 
 def _keys(row: ResultRow) -> tuple[str, ...]:
-    """The keys that a result may have: its own, and that beside another release's."""
+    """The keys that a result may have: its own, and that next to another release's."""
     version = row.release.version
     return (row.key, identity.hashed(row.key, version)) if version else (row.key,)
 

@@ -183,7 +183,7 @@ def _distributed(case: Case, model: Model) -> dict[str, object]:
         "ep_size": case.expert_parallel,
         "sequence_parallel": case.sequence_parallel,
         "activation_checkpointing": case.options.get("activation_checkpointing", False),
-        # AutoModel computes in BF16 unless it is told otherwise, whatever type the model has.
+        # AutoModel computes in BF16 by default, whatever type the model has.
         "mp_policy": {
             "_target_": "torch.distributed.fsdp.MixedPrecisionPolicy",
             "param_dtype": kind, "reduce_dtype": "float32", "output_dtype": kind,
@@ -271,6 +271,6 @@ def _on_hugging_face(model: Model) -> str | None:
 
 
 def _like_llama(model: Model) -> bool:
-    """Whether sizes are all that tells a model from a Llama or a Qwen3 MoE."""
+    """Whether a model differs from a Llama or a Qwen3 MoE only in its sizes."""
     like = model.gated_mlp, model.activation, model.normalization
     return like == (True, "silu", "RMSNorm") and not model.moe_shared_expert_ffn_hidden_size

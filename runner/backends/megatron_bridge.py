@@ -1,4 +1,4 @@
-"""Megatron-Bridge: its own performance script, whose console says how each step went.
+"""Megatron-Bridge: its own performance script; the console says how each step went.
 
 The script is not in the package but in the repository, which a NeMo container has.
 PERFDB_MEGATRON_BRIDGE names the folder of another checkout. Flags:

@@ -81,7 +81,7 @@ def variables(command: Command) -> dict[str, str]:
     One thread where there are several processes: torchrun would set it, and record it nowhere.
     """
     threads = {"OMP_NUM_THREADS": "1"} if command.processes > 1 else {}
-    own = {} if command.is_script else imports()  # a script imports what lies beside it
+    own = {} if command.is_script else imports()  # a script imports from its own folder
     return {**threads, **os.environ, **command.variables, **own}
 
 

@@ -1,4 +1,4 @@
-"""A Slurm cluster: a job for each run, whose script starts one torchrun on each node."""
+"""A Slurm cluster: a job for each run; its script starts one torchrun on each node."""
 
 import os
 import shlex
@@ -118,7 +118,7 @@ def _template() -> "jinja2.Template":
 
 
 def _source(image: str, settings: SlurmSettings) -> str:
-    """Where pyxis finds an image: in a file, or in a registry, whose name it wants before a #."""
+    """Where pyxis finds an image: in a file, or in a registry, named before a #."""
     registry, slash, rest = image.partition("/")
     is_remote = slash and "." in registry and not image.startswith((".", "/"))
     return settings.images.get(image) or (f"{registry}#{rest}" if is_remote else image)

@@ -41,7 +41,7 @@ class ModelShape:
     moe_ffn_hidden_size: int | None
     moe_shared_expert_ffn_hidden_size: int | None
     video_diffusion: Mapping[str, int] | None = None
-    """Of a diffusion transformer, whose tokens are patches: `perfdb.catalog.entries`."""
+    """Of a diffusion transformer, with patches as tokens: `perfdb.catalog.entries`."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class WorkerOptions:
     fused_kernels: bool = True
     """Fuse activations, dropout, rotary positions, loss and MoE's permutations, on a GPU."""
     proxy_of: str | None = None
-    """The case that it stands for, by its key; it changes nothing here."""
+    """The original case, by its key; it changes nothing here."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     python -m runner.megatron.fake_world < layouts.jsonl > stages.jsonl
 
 A line of the input is a worker's configuration and its `world_size`. This one process is each rank
-in turn: PyTorch's "fake" process group stands for the others, and weights are on the meta device,
+in turn: PyTorch's "fake" process group replaces the others, and weights are on the meta device,
 where tensors have shapes and no memory. A line of the output has the stages, or the `error` that
 Megatron-Core raised.
 """

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import click
 
-from perfdb.cli.options import json_option, print_json, print_table
+from perfdb.cli.options import examples, json_option, print_json, print_table, wide_option
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.hardware import secret_values, without_values
 from perfdb.rundir import RunDir, find_runs
 from perfdb.text import decoded
+from perfdb.units import counted
 from runner.slurm.client import Slurm, cancel, started_as
 from runner.slurm.follow import submitted
 from runner.slurm.jobs import JobIntent, seen
@@ -21,7 +22,7 @@ FOLLOW_EVERY_S = 1
 
 output_option = click.option(
     "--output", default="runs", show_default=True, type=click.Path(path_type=Path),
-    help="The folder with the run directories.",
+    help="The folder of the run directories.",
 )  # fmt: skip
 
 
@@ -52,13 +53,15 @@ def _jobs(output: Path, words: Sequence[str] = ()) -> list[_Job]:
     return sorted(chosen, key=lambda job: job.intent.written_at)
 
 
-@click.command()
+@click.command(epilog=examples("perfdb jobs", "perfdb jobs --json"))
 @output_option
+@wide_option
 @json_option
 def jobs(output: Path, as_json: bool) -> int:
-    """List the jobs of runs that have not ended, or whose end nobody has written yet.
+    """List the Slurm jobs of unfinished runs.
 
-    The same `perfdb run` again follows them, and writes how they ended.
+    The list includes ended jobs whose outcome is not recorded yet. To record it, run the same
+    `perfdb run` command again.
     """
     left = [job for job in _jobs(output) if job.is_open]
     slurm = Slurm()
@@ -85,18 +88,19 @@ def jobs(output: Path, as_json: bool) -> int:
         print_json({"jobs": rows})
         return 0
     titles = ("Case", "Job", "State", "Reason", "Nodes", "Elapsed", "Steps", "Run directory")
-    print_table(f"{len(rows)} jobs", titles, [tuple(row.values()) for row in rows])
+    print_table(counted(len(rows), "job"), titles, [tuple(row.values()) for row in rows])
     return 0
 
 
-@click.command()
+@click.command(epilog=examples("perfdb logs smoke-dp2 --follow"))
 @click.argument("case")
-@click.option("--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("--follow", is_flag=True, help="Keep printing until the run ends.")
 @output_option
 def logs(case: str, follow: bool, output: Path) -> int:
-    """Print what the newest job of a case prints: Slurm, the first node and the first rank.
+    """Print the logs of a case's newest Slurm job.
 
-    CASE is the name of a case, a run directory or the number of a job.
+    These are the logs of Slurm, of the first node, and of the first rank. CASE is a case name, a
+    run directory, or a job ID.
     """
     job = _jobs(output, [case])[-1]
     read: dict[Path, int] = {}
@@ -123,18 +127,18 @@ def _first_logs(run: RunDir) -> list[Path]:
             if log.is_file()]  # fmt: skip
 
 
-@click.command("cancel")
+@click.command("cancel", epilog=examples("perfdb cancel smoke-dp2", "perfdb cancel --all"))
 @click.argument("cases", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Every job of the folder that has not ended.")
+@click.option("--all", "every", is_flag=True, help="Cancel every unfinished job of the folder.")
 @output_option
 def cancel_jobs(cases: tuple[str, ...], every: bool, output: Path) -> int:
-    """Cancel jobs of cases.
+    """Cancel Slurm jobs.
 
-    CASES are names of cases, run directories or numbers of jobs. `perfdb run` writes that they
-    were cancelled.
+    CASES are case names, run directories, or job IDs. The next `perfdb run` records them as
+    canceled.
     """
     if bool(cases) == every:
-        raise click.UsageError("name cases, or give --all")
+        raise click.UsageError("name cases, or use --all")
     left = [job for job in _jobs(output, cases) if job.is_open]
     known = (Slurm().jobs([job.intent.name for job in left]) or {}) if left else {}
     found = [(job, seen(known, job.intent, started_as(job.run))) for job in left]

@@ -22,7 +22,7 @@ SQUEUE = ("squeue", "--me", "--states=all", "--noheader",
           f"--Format={','.join(f'{name}:|' for name in FIELDS)}")  # fmt: skip
 SACCT = ("sacct", "--allocations", "--duplicates", "--noheader", "--parsable2",
          "--starttime=now-30days", f"--format={','.join(ACCOUNTED)}")  # fmt: skip
-"""With `--duplicates`, as a number that was given again would hide the job that had it before."""
+"""With `--duplicates`, as a reused number would hide the job that had it before."""
 USABLE = ("idle", "mixed", "allocated", "completing", "reserved", "planned")
 SUFFIXES = "+-~#!%@^"
 """What sinfo adds to the state of a node that jobs may get; not * (no answer) and $ (maintenance).

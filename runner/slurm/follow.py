@@ -110,7 +110,7 @@ def submitted(run: RunDir) -> JobIntent | None:
 
 
 class Follower:
-    """Follows jobs until the last one has ended; tells each end to `ended`."""
+    """Follows jobs until the last one has ended; reports each end to `ended`."""
 
     def __init__(self, target: ExecutionTarget, ended: Ended, console: Console) -> None:
         check()

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from perfdb.db.session import store_url
+from tests import logs
 from tests.factories import release, stored, write_run
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -87,11 +88,23 @@ def test_a_name_that_is_not_this_machines_reads_nothing(site: str, name: str, st
         assert status == connection.getresponse().status
 
 
+PATIENCE_MS = 120_000
+"""On a busy machine a page of Streamlit takes as long."""
+
+
+def opened_page(browser: Browser, width: int = 1440) -> Page:
+    """A page in a session of its own."""
+    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_navigation_timeout(PATIENCE_MS)
+    return page
+
+
 class Visit:
     """A page with all that it asked for and complained about."""
 
     def __init__(self, browser: Browser, width: int) -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 900})
+        self.page = opened_page(browser, width)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.missing: set[str] = set()
@@ -141,16 +154,64 @@ def test_the_comparison_is_on_the_page_and_nothing_is_asked_of_others(site, brow
     visit.page.close()
 
 
+PAGES = {
+    "Overview": "Overview", "Compare": "Compare", "Explore": "Explore results", "Model": "Model",
+    "System": "System", "Scaling": "Scaling", "Run": "Run", "Findings": "Findings",
+    "What-if": "What-if", "Mine": "Mine",
+}  # fmt: skip
+"""Each link to a page with its heading."""
+
+
 def test_every_page_is_reached_by_its_link(site, browser):
     visit = Visit(browser, 1440)
     visit.page.goto(site)
-    for link, heading in (("Explore results", "Explore results"), ("Look into runs", "Command")):
-        visit.page.get_by_role("link", name=link).click()
-        visit.page.get_by_role("heading", name=heading).first.wait_for()
+    for link, heading in PAGES.items():
+        visit.page.get_by_role("link", name=link, exact=True).click()
+        visit.page.get_by_role("heading", name=heading, exact=True).first.wait_for()
         assert 0 == visit.overflow_px()
-    assert visit.page.url.startswith(f"{site}/runs?run=")
     assert ([], []) == (visit.outside(site), visit.complaints)
+    assert 0 == visit.page.get_by_test_id("stException").count()
     visit.page.close()
+
+
+def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, browser):
+    """0.16.0 against 0.16.1 is slower: its run took 40.5 s a step, and the other 32.4 s."""
+    page = opened_page(browser)
+    page.goto(f"{site}/compare")
+    for label, name in (("Release A", "0.16.1"), ("Release B", "0.16.0")):
+        page.get_by_role("combobox", name=label).click()
+        page.get_by_role("option", name=f"Megatron-Core {name}").click()
+    page.get_by_text("▼ slower").last.wait_for()
+    page.wait_for_url("**b=megatron-core+0.16.0**")
+    compared = page.url
+    row = page.get_by_role("row").filter(has_text="▼ slower")
+    with page.context.expect_page() as opened:
+        row.get_by_role("link", name="steps").click()
+    run = opened.value
+    run.set_default_timeout(PATIENCE_MS)
+    run.get_by_role("heading", name="Step time").wait_for()
+    run.get_by_text("What differs from another run").wait_for()
+    run.wait_for_url("**run=old&with=new**")
+    links = {compared: "▼ slower", run.url: "What differs from another run"}
+    page.context.close()
+    for address, words in links.items():
+        other = opened_page(browser)
+        other.goto(address)
+        other.get_by_text(words).last.wait_for()
+        assert address == other.url
+        other.context.close()
+
+
+def test_an_own_log_is_laid_over_the_official_results(site, browser, tmp_path):
+    page = opened_page(browser)
+    page.goto(f"{site}/mine")
+    page.get_by_text("What the file does not state").wait_for()
+    page.get_by_role("textbox").fill("\n".join([*logs.SET, "release=0.16.1"]))
+    page.locator("input[type=file]").set_input_files(logs.write(tmp_path))
+    page.get_by_role("heading", name="Unofficial: your file").wait_for()
+    page.get_by_role("heading", name="Llama 3 8B, BF16: official results and yours").wait_for()
+    page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.wait_for()
+    page.close()
 
 
 AXIS_PX, LEGEND_PX = 35, 30
@@ -164,7 +225,7 @@ def test_charts_of_few_rows_have_their_whole_height_and_an_axis_below_it(site, b
     visit.page.goto(f"{site}/?a=megatron-core+0.16.0&b=megatron-core+0.16.1")
     assert 46 + AXIS_PX + LEGEND_PX < visit.chart_px()[1]
     visit.page.goto(f"{site}/explore")
-    visit.page.get_by_role("heading", name="By model and system").wait_for()
+    visit.page.get_by_role("heading", name="Explore results").wait_for()
     chart_width, height = visit.chart_px()
     assert 44 + AXIS_PX < height
     assert chart_width <= width

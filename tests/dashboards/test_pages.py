@@ -15,8 +15,9 @@ from dashboards.findings import plain
 from perfdb import aggregation
 from perfdb.db.session import option
 from perfdb.ingest import ingest
+from perfdb.queries.best import EVERYTHING
 from perfdb.queries.scope import Scope
-from perfdb.record import Figures, Outcome, Release
+from perfdb.record import Figures, Outcome, Release, Result
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import logs
@@ -37,6 +38,12 @@ FASTER = tuple(time * 0.8 for time in TEN_STEPS)
 """Seconds; the median of the eight after the warm-up is 0.8 × 12.15 = 9.72."""
 
 
+def compared() -> None:
+    from dashboards.views import compare
+
+    compare.show()
+
+
 def explored() -> None:
     from dashboards.views import explore
 
@@ -47,6 +54,14 @@ def looked_into() -> None:
     from dashboards.views import runs
 
     runs.show()
+
+
+def everything(**asked: str) -> AppTest:
+    """The page *Explore* with all filters open but those that are asked for."""
+    app = AppTest.from_function(explored)
+    for name, value in ({"release": "all", "precision": "all"} | asked).items():
+        app.query_params[name] = value
+    return app
 
 
 @pytest.fixture
@@ -89,6 +104,13 @@ def shown(app: AppTest) -> AppTest:
     return app
 
 
+def drawn(metric: str) -> list[Result]:
+    """The results of a chart of all systems, models and origins."""
+    store = data.store()
+    by = ("system", "model", "origin")
+    return list(data.ranked(store, metric, by, EVERYTHING, data.wrong(store)).results)
+
+
 def unescaped(markdown: str) -> str:
     """A text as a browser shows it."""
     return re.sub(r"\\(.)", r"\1", markdown)
@@ -101,7 +123,7 @@ def listed(parameter: str | list[str]) -> list[str]:
 
 class TestCompare:
     def page(self, a: str, b: str) -> AppTest:
-        app = AppTest.from_file(str(APP))
+        app = AppTest.from_function(compared)
         app.query_params["a"], app.query_params["b"] = a, b
         return shown(app)
 
@@ -114,6 +136,7 @@ class TestCompare:
         assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Figures are"])
         assert "Only in Megatron-Core 0.16.0: 1" in [unescaped(one.label) for one in app.expander]
         assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
+        assert "[steps](runs?run=new&with=old)" == row["Runs"]
         app.selectbox(key="figure").select("Peak memory (bytes)")
         row = shown(app).table[0].value.iloc[0]
         assert ("64,424,509,440", "= same") == (row["A"], row["B is"])
@@ -187,25 +210,31 @@ class TestCompare:
 
 
 class TestExplore:
-    def test_repeats_are_counted_and_said_where_to_look_for(self, filled, tmp_path):
-        """Four cases of five results: the repeat of 'old' stands behind it."""
-        stored(filled, write_run(tmp_path, run_id="again", step_times=FASTER))
+    def test_it_opens_on_the_newest_release_in_one_precision(self, filled):
         app = shown(AppTest.from_function(explored))
+        assert ["megatron-core 0.16.1"] == app.multiselect(key="release").value
+        assert ["bf16"] == app.multiselect(key="precision").value
+        assert ["Megatron-Core 0.16.1"] == list(app.dataframe[0].value["release_name"])
+        app.multiselect(key="release").set_value([])
+        assert 5 == len(shown(app).dataframe[0].value)
+        assert ["all"] == listed(app.query_params["release"])
+
+    def test_repeats_are_counted(self, filled, tmp_path):
+        """Five cases of six results: the repeat of 'old' is behind it."""
+        stored(filled, write_run(tmp_path, run_id="again", step_times=FASTER))
+        app = shown(everything())
         assert (
-            "5 of 5 results, one for each case, release and origin; under “Look into runs” "
-            "repeats and runs without figures: 1. – stands for unknown. (computed): it follows "
-            "from what the page states."
-        ) == app.caption[0].value
+            "5 results, one for each case, release and origin; repeats, and runs without figures: "
+            "1. – means unknown. (computed): it follows from what the page states."
+        ) == app.caption[1].value
 
     def test_a_row_with_findings_is_marked_and_in_no_chart(self, impossible):
-        app = shown(AppTest.from_function(explored))
+        app = shown(everything())
         table = app.dataframe[0].value
         marked = table[table["run_link"] == "runs?run=old"].iloc[0]
         assert marked["audit"].startswith("⚑ 1 error")
-        assert (
-            "Left out: 1 of other releases (choose one to see it); 1 with an error that the audit "
-            "found."
-        ) in app.caption[1].value
+        assert "Results with an error that the audit found are left out." in app.caption[0].value
+        assert ["published"] == [it.origin for it in drawn("tokens_per_sec_per_gpu")]
         assert any("of the dense peak" in one.value for one in app.expander[0].markdown)
         app = AppTest.from_function(looked_into)
         app.query_params["run"] = "old"
@@ -214,7 +243,7 @@ class TestExplore:
     def test_results_are_shown_with_origin_source_and_a_link_to_their_run(self, filled):
         """711 TFLOP/s/GPU of the 989.4 that a DGX-H100's GPU has in BF16 are 71.9 % MFU."""
         stored(filled, published(case=case(qualifiers=("2-node",), task="lora")), page="lora.md")
-        table = shown(AppTest.from_function(explored)).dataframe[0].value
+        table = shown(everything()).dataframe[0].value
         measured = table[table["run_link"] == "runs?run=old"].iloc[0]
         assert "measured Megatron-Core 0.16.0" == f"{measured['origin']} {measured['release_name']}"
         assert measured["source"].endswith("old/steps.jsonl")
@@ -223,20 +252,17 @@ class TestExplore:
         assert 0.719 == pytest.approx(nemo["mfu"], abs=5e-4)
         failed = table[table["run_link"] == "runs?run=oom"].iloc[0]
         assert pd.isna(failed["tokens_per_sec_per_gpu"])
-        assert "the run was out of memory" == failed["withheld"]
+        assert "the run ran out of memory" == failed["withheld"]
         two_nodes = table[table["model_title"] == "Llama 3 8B (2-node)"].iloc[0]
         assert ("LoRA", "BF16") == (two_nodes["task"], two_nodes["precision"])
 
     def test_filters_in_the_address_narrow_the_results_and_unknown_ones_are_left_out(self, filled):
-        app = AppTest.from_function(explored)
-        app.query_params["origin"] = "published"
-        app.query_params["release"] = "nemo 25.10"
+        app = everything(origin="published", release="nemo 25.10")
         assert ["NeMo Framework 25.10"] == list(shown(app).dataframe[0].value["release_name"])
         app.multiselect(key="origin").set_value(["measured"])
         assert "No result is like this" in unescaped(shown(app).info[0].value)
 
-        app = AppTest.from_function(explored)
-        app.query_params["task"], app.query_params["model"] = "pretrain", "Nope"
+        app = everything(task="pretrain", model="Nope")
         app.query_params["system"] = ["dgx-h100", "dgx-x9"]
         said = "with results that count"
         assert {
@@ -250,9 +276,9 @@ class TestExplore:
         from dashboards.views import explore
 
         _, exported, _ = perfdb("export", "results", "--format", "csv")
-        assert exported == explore.exported(data.representative(data.store()))
+        rows = data.rows(data.store(), EVERYTHING)
+        assert exported == explore.exported(rows)
         nemo = [line for line in exported.splitlines(keepends=True)[1:] if line.startswith("nemo,")]
-        rows = data.representative(data.store())
         of_nemo = rows[rows["framework"] == "nemo"].convert_dtypes()
         assert nemo == explore.exported(of_nemo).splitlines(keepends=True)[1:]
 
@@ -278,7 +304,7 @@ class TestRuns:
         errors, warnings = shown(app).error, app.warning
         assert ["out_of_memory: CUDA out of memory"] == [unescaped(one.value) for one in errors]
         found = [unescaped(one.value) for one in warnings]
-        assert ["No figures: the run was out of memory."] == found
+        assert ["No figures: the run ran out of memory."] == found
         work = "Pre-training · BF16 · 8 × DGX-H100 · sequence 8,192 · GBS 128"
         configured = f"Megatron-Core 0.16.0 · Llama 3 70B · {work} · MBS 1, TP 1, PP 1, CP 2"
         assert configured in [unescaped(one.value) for one in app.markdown]
@@ -334,8 +360,9 @@ class TestRuns:
         assert [[True], [True, False]] == [
             sorted(app.dataframe[0].value["recipe"].isna(), reverse=True) for app in (alone, both)
         ]
-        headings = ["Step time", "Loss", "Files it was read from"]
-        assert headings == [heading.value for heading in alone.subheader]
+        headings = [heading.value for heading in alone.subheader]
+        assert ["Step time", "Loss"] == headings[:2]
+        assert "Command" not in headings
 
 
 class TestWithoutData:
@@ -381,15 +408,15 @@ def test_what_is_ingested_later_is_shown_at_the_next_click(store, tmp_path, monk
 
 
 def test_a_link_to_a_figure_that_is_not_there_says_so(filled: URL) -> None:
-    for page, key in ((APP, "figure"), (None, "chart")):
-        app = AppTest.from_file(str(page)) if page else AppTest.from_function(explored)
+    for page, key in ((compared, "figure"), (explored, "chart")):
+        app = AppTest.from_function(page)
         app.query_params[key] = "mfu"
         [warned] = [unescaped(warning.value) for warning in shown(app).warning]
         assert warned.startswith("There is no figure “mfu”: it is one of ")
 
 
 def test_the_browsers_back_shows_what_the_address_says(filled: URL) -> None:
-    app = AppTest.from_file(str(APP))
+    app = AppTest.from_function(compared)
     app.query_params["a"], app.query_params["b"] = "megatron-core 0.16.0", "megatron-core 0.16.1"
     shown(app)
     app.selectbox(key="a").select("nemo 25.10")
@@ -417,6 +444,6 @@ def test_names_and_errors_are_shown_as_they_are(sqlite, tmp_path, monkeypatch):
     failed = AppTest.from_function(looked_into)
     failed.query_params["run"] = "bad"
     assert [plain(f"failed: {ODD}")] == [error.value for error in shown(failed).error]
-    app = AppTest.from_file(str(APP))
+    app = AppTest.from_function(compared)
     app.query_params["b"] = f"megatron-core {ODD}"
     assert plain(f"Megatron-Core {ODD}") in shown(app).caption[0].value

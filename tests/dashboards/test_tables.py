@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboards.findings import bullets, by_result, gravest_first, is_wrong, mark, plain
-from dashboards.tables import PLAIN, columns, figures, plainly, printed
-from dashboards.views.explore import layout
+from dashboards.tables import as_csv, columns, figures, layout, printed
 from perfdb.metrics import METRICS
 from perfdb.record import Severity
 from tests import factories
@@ -62,14 +61,9 @@ def test_what_is_computed_has_its_mark_and_what_is_stated_has_none():
     assert [["39.1% (computed)"], ["14.8%"]] == cells_of(styled)
 
 
-def test_a_long_table_has_what_is_computed_in_a_column_of_its_own():
-    rows = pd.DataFrame({"mfu": [0.391, 0.00004, None], "task": "LoRA"}).convert_dtypes()
-    shown = plainly(rows, {"mfu": pd.Series([True, False, False])})
-    assert ["mfu", "mfu (computed)", "task"] == list(shown)
-    assert (0.391, 0.00004) == (shown["mfu (computed)"][0], shown["mfu"][1])
-    assert [True, False, True] == list(shown["mfu"].isna())
-    config = columns(shown, form=PLAIN)["mfu (computed)"]
-    assert ("MFU (computed)", "%.7g") == (config["label"], config["type_config"]["format"])
+def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_none():
+    rows = pd.DataFrame({"Model": ["=1+1", "@x", "Llama"], "B/A": [1.25, None, -0.5]})
+    assert b"Model,B/A\n'=1+1,1.25\n'@x,\nLlama,-0.5\n" == as_csv(rows)
 
 
 def test_a_column_of_numbers_shows_all_its_digits():

@@ -62,7 +62,7 @@ def quick(perfdb: Shell) -> Quick:
         ({"versions": {"megatron-core": "0.18.0"}},
          "the worker ran megatron-core 0.18.0, not 0.16.1"),
         ({"device": "NVIDIA H100 80GB HBM3", "cpu_shim": False},
-         "the worker computed on NVIDIA H100 80GB HBM3, which is not cpu"),
+         "the worker used NVIDIA H100 80GB HBM3, which is not cpu"),
     ],
 )  # fmt: skip
 def test_a_run_that_was_not_what_was_planned_has_failed(

@@ -79,7 +79,7 @@ def test_of_very_many_findings_the_gravest_are_listed_and_the_others_counted() -
     index, page = pages_of(*known, audited("last", finding())).values()
     shown = soup(index)
     assert len(shown.select("table.perf")[1].select("tbody tr")) == audits.MOST_OBJECTIONS
-    assert "On the pages of their releases: 50 more." in words(shown)
+    assert "50 more are on the pages of their releases." in words(shown)
     assert len(entries(soup(page))) == 150
 
 

@@ -11,7 +11,7 @@ from perfdb.site.addresses import of_source
 from tests.site.conftest import CHROMIUM, DFM, RANKED, RELEASE, chosen
 
 PAGES = (
-    "index.html", "performance/index.html", "performance/archive.html", "models/index.html",
+    "index.html", "performance/index.html", "models/index.html",
     "models/llama3-8b.html", "systems/index.html", "systems/dgx-h100.html", "scaling/index.html",
     "changes/index.html", "changes/megatron-core.html", "recipes/index.html",
     "recipes/llama3-8b.html", "reference/data.html", "performance/megatron-core/0.16.0.html",

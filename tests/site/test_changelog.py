@@ -11,7 +11,7 @@ from sqlalchemy import URL
 from perfdb import ingest
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, NoteCode
-from perfdb.site import data
+from perfdb.site import read
 from perfdb.site.build import all_pages
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.pages import changelog
@@ -138,7 +138,7 @@ def test_a_page_of_which_all_was_withdrawn_has_when_and_why() -> None:
     made = texts(gone("a", "a *draft*"), gone("b", "a *draft*"), gone("c", superseded_at=DAY))
     assert made.keys() == {GONE, "models/llama3-8b", "systems/dgx-h100", SOURCE}
     assert "2 results were withdrawn on 2026-03-05: a *draft*" in made[GONE]
-    assert "1 result was withdrawn on 2026-03-04; no reason was given." in made[GONE]
+    assert "1 result was withdrawn on 2026-03-04; no reason stated." in made[GONE]
     assert texts(gone("a"), revision(key="b", release="25.07")).keys() == {GONE}
     assert texts(gone("a"), revision(2, "a", created_at=LATER)) == {}
 
@@ -155,13 +155,13 @@ def test_a_store_has_what_was_withdrawn_until_it_is_back(sqlite: URL, tmp_path: 
     options = ingest.Options(PageContext(framework="nemo", release="25.04"))
     ingest.ingest([page], sqlite, options)
     stored(sqlite, write_run(tmp_path, run_id="bad"), write_run(tmp_path, run_id="good"))
-    assert texts(*data.stored(sqlite).revisions) == {}
+    assert texts(*read.stored(sqlite).revisions) == {}
     ingest.withdraw([str(page)], sqlite, "a draft")
     ingest.withdraw(["bad"], sqlite, "shared with another job")
 
-    made = texts(*data.stored(sqlite).revisions)
+    made = texts(*read.stored(sqlite).revisions)
     assert ": a draft" in made[GONE]
     assert ": shared with another job" in made["runs/bad"]
     ingest.ingest([page], sqlite, options)
     ingest.restore(["bad"], sqlite)
-    assert texts(*data.stored(sqlite).revisions) == {}
+    assert texts(*read.stored(sqlite).revisions) == {}

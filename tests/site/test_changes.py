@@ -1,14 +1,17 @@
 """Comparisons of releases: which are made, what is matched, and what is open about them."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
+from perfdb.errors import InputError
 from perfdb.record import Figures
-from perfdb.site import data
+from perfdb.site import read
 from perfdb.site.build import with_comparisons
 from perfdb.site.page import SitePage
 from perfdb.site.pages import changes, home
@@ -32,11 +35,18 @@ def pages_of(store: URL, *rows: Row) -> dict[str, SitePage]:
     for number, (version, work, tokens) in enumerate(rows):
         figures = Figures(tokens_per_sec_per_gpu=tokens)
         store_row(store, number, version, work, figures=figures, raw={})
-    return {page.name: page for page in changes.pages(with_comparisons(data.stored(store)))}
+    return {page.name: page for page in changes.pages(with_comparisons(read.stored(store)))}
 
 
 def titles(pages: dict[str, SitePage]) -> dict[str, str]:
     return {name: page.title for name, page in pages.items() if name != "changes/index"}
+
+
+def section(shown: BeautifulSoup, title: str) -> BeautifulSoup:
+    """What is below a heading, up to the next one."""
+    [heading] = [it for it in shown.find_all("h2") if it.get_text() == title]
+    found = itertools.takewhile(lambda it: it.name != "h2", heading.find_next_siblings())
+    return soup("".join(map(str, found)))
 
 
 WIDE: dict[str, object] = {"num_gpus": 16}
@@ -47,6 +57,8 @@ B200: dict[str, object] = {"system": "dgx-b200"}
 def test_each_match_has_both_figures_the_change_and_the_verdict(sqlite: URL) -> None:
     """10,500 ÷ 10,000 is 5 % more; 9,800 ÷ 10,000 is 2 % less. What got slower comes first.
 
+    √(1.05 × 0.98) = 1.0144.
+
     The bars of the chart have the colors of gains and losses. Figures lead to their rows.
     """
     made = pages_of(
@@ -56,7 +68,8 @@ def test_each_match_has_both_figures_the_change_and_the_verdict(sqlite: URL) -> 
         ("25.04", {"model": "llama3-70b"}, 1000), ("25.07", {"model": "mixtral-8x7b"}, 2000),
     )  # fmt: skip
     shown = soup(made["changes/nemo"])
-    slower, faster, before, after = table(shown)
+    slower, faster = table(section(shown, "All compared"))
+    [before], [after] = (table(section(shown, title)) for title in ("Missing", "New"))
     heads = ("25.04 Tokens/s/GPU", "25.07 Tokens/s/GPU", "Change", "B is")
     assert [[line[head] for head in heads] for line in (slower, faster)] == [
         ["10,000", "9,800", "−2.0%", "slower"],
@@ -64,18 +77,21 @@ def test_each_match_has_both_figures_the_change_and_the_verdict(sqlite: URL) -> 
     ]
     assert [before["Model"], after["Model"]] == ["Llama 3 70B", "Mixtral 8x7B"]
     assert "2 compared: 1 faster, 1 slower" in words(shown)
-    assert "Llama 3 8B · DGX-H100 · BF16 · 16 GPUs: −2.0%" in words(shown.desc)
+    summary = section(shown, "Summary")
+    assert "Llama 3 8B · DGX-H100 · BF16 · 16 GPUs: −2.0%" in words(summary.desc)
+    [mean] = [line for line in table(summary) if line.get("Verdict") == "All compared"]
+    assert ["2", "+1.4%", "−2.0% to +5.0%"] == [mean[it] for it in ("Rows", "Mean", "Range")]
     assert all(f"var(--perf-{color}" in str(shown) for color in ("good", "bad"))
     links = [str(link["href"]) for link in shown.select("a.e")]
     found = [link.partition("#")[0].rpartition("/")[2] for link in links]
-    assert found == ["25.04", "25.07", "25.04", "25.07", "25.04", "25.07"]
+    assert found == ["25.07", "25.04", "25.04", "25.07", "25.04", "25.07"]
     assert len(set(links)) == len(links)
 
 
 def test_what_has_recovered_is_drawn_as_a_gain(sqlite: URL) -> None:
     shown = soup(pages_of(sqlite, ("25.02", {}, 1000), ("25.04", {}, 640), ("25.07", {}, 995))
                  ["changes/nemo"])  # fmt: skip
-    [line] = table(shown)
+    [line] = table(section(shown, "All compared"))
     assert line["B is"] == "recovered"
     key = shown.select_one(".perf-key")
     assert key is not None
@@ -99,7 +115,7 @@ def test_the_landing_page_calls_nothing_unchanged_that_cannot_be_told(
 
 def changed(store: URL) -> str:
     """What the landing page says of changes."""
-    shown = soup(str(home.overview(with_comparisons(data.stored(store)))))
+    shown = soup(str(home.overview(with_comparisons(read.stored(store)))))
     return words(shown.select_one(".perf-strip"))
 
 
@@ -107,7 +123,7 @@ def test_a_release_that_shares_no_work_is_left_out_with_the_reason(sqlite: URL) 
     pages = pages_of(sqlite, ("25.02", B200, 1), ("25.04", {}, 2), ("25.07", B200, 3))
     assert list(titles(pages).values()) == ["NeMo Framework: 25.02 → 25.07"]
     shown = words(soup(pages["changes/nemo"]))
-    assert "25.04 stands between them and is left out." in shown
+    assert "25.04 is between them and is left out." in shown
     assert "different systems (DGX-H100 / DGX-B200)" in shown
 
 
@@ -139,7 +155,8 @@ def test_runs_have_an_interval(sqlite: URL, tmp_path: Path) -> None:
         for number in range(3):
             stored(sqlite, write_run(tmp_path, run_id=f"{version}-{number}",
                                      release=release(version), step_times=times))  # fmt: skip
-    [line] = table(soup(pages_of(sqlite)["changes/megatron-core"]))
+    shown = soup(pages_of(sqlite)["changes/megatron-core"])
+    [line] = table(section(shown, "All compared"))
     assert line["B is"] == "faster"
     assert line["99 % interval of B/A"] != "–"
 
@@ -189,9 +206,32 @@ def test_no_difference_within_the_rounding_of_samples_per_second_is_spoken_of(sq
     shown = soup(pages_of(sqlite)["changes/nemo"])
     assert {"32": "same", "256": "faster", "1024": "can't tell"} == {
         size: line["B is"]
-        for line in table(shown)
+        for line in table(section(shown, "All compared"))
         if (size := line["Work"].rpartition("GBS ")[2].replace(",", "")) in ("32", "256", "1024")
     }
-    [named] = shown.select("p + ul li")
+    [named] = section(shown, "All compared").select("p + ul li")
     assert "72,300" in words(named)
-    assert ["+23.1%"] == re.findall(r"[+−][\d.]+%", words(shown.select_one("svg desc")))
+    assert ["+23.1%"] == re.findall(
+        r"[+−][\d.]+%", words(section(shown, "Summary").select_one("svg desc"))
+    )
+
+
+def test_the_largest_changes_have_their_history_and_what_people_say_of_them(
+    sqlite: URL, tmp_path: Path
+) -> None:
+    """Notes are Markdown without HTML; a history begins with the oldest release."""
+    for number, (version, rate) in enumerate((("25.02", 900), ("25.04", 1000), ("25.07", 1050))):
+        store_row(sqlite, number, version, {}, figures=Figures(tokens_per_sec_per_gpu=rate), raw={})
+    [key] = {it.case_key for it in read.stored(sqlite).results}
+    (tmp_path / "nemo").mkdir()
+    notes = tmp_path / "nemo" / "25.07.md"
+    notes.write_text(f"The **front**.\n\n## Faster\n\nOf all.\n\n### {key[:8]} 8B\n\nA <b>row</b>.")
+    found = with_comparisons(read.stored(sqlite), tmp_path)
+    page = next(it for it in changes.pages(found) if it.name == "changes/nemo")
+    shown = section(soup(page), "Faster")
+    assert "The <strong>front</strong>." in str(soup(page))
+    assert "A &lt;b&gt;row&lt;/b&gt;." in str(shown)
+    assert "Tokens/s/GPU by release: 25.02, 25.04, 25.07. 900, 1,000, 1,050." in words(shown.desc)
+    notes.write_text("## Nothing")
+    with pytest.raises(InputError, match=r"25.07.md:1: the report has no section 'Nothing'"):
+        with_comparisons(read.stored(sqlite), tmp_path)

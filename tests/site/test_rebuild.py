@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
+from sqlalchemy import URL
 
 from perfdb.db import migrate
 from perfdb.db.session import store_url
@@ -25,7 +26,7 @@ from perfdb.ingest import withdraw
 from perfdb.record import Figures, Outcome
 from perfdb.run_record import RecipeRef
 from perfdb.site import __main__ as beside
-from perfdb.site import files
+from perfdb.site import files, read
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, environment, published, release, stored, write_run
 
@@ -365,16 +366,26 @@ own
 """
 
 
+def accept(url: URL, path: Path) -> None:
+    """Accept what the audit found in a row."""
+    finding = next(it for one in read.stored(url).audited for it in one.findings)
+    entry = {"rule": finding.rule, "source": finding.source, "line": finding.source_line}
+    review = {"reason": "the page is right", "by": "A. Person", "date": "2026-01-31"}
+    path.write_text(json.dumps([entry | review]))
+
+
 @pytest.mark.slow
 def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path) -> None:
-    """After a run more, a correction and withdrawals, to the byte and to the folder.
+    """After a run more, a correction, a release, a review and withdrawals, to the byte and folder.
 
     Pages are next to one another in lists, so that one that comes or goes has neighbors, some of
     them written by hand; and each page has a copy of its text.
     """
     project = Project(tmp_path / "project")
     url = store_url(str(project.store))
-    (project.docs / "conf.py").write_text(CONF.replace("False", "True"))
+    accepted = 'perfdb_acknowledged = "accepted.yaml"\n'
+    (project.docs / "conf.py").write_text(CONF.replace("False", "True") + accepted)
+    (project.docs / "accepted.yaml").write_text("[]\n")
     (project.docs / "index.md").write_text(LISTED)
     (project.docs / "own.md").write_text("# Own\n")
     recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "abc"]
@@ -388,9 +399,11 @@ def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path
     stored(url, *runs, published())
     stored(url, wrong, rows[1], page=page)
     project.built()
-    steps = (
+    steps: tuple[Callable[[], object], ...] = (
         lambda: stored(url, more),
         lambda: stored(url, *rows, page=page),
+        lambda: stored(url, published(release=release("25.07", framework="nemo")), page="new.md"),
+        lambda: accept(url, project.docs / "accepted.yaml"),
         lambda: withdraw([page, "c"], url, "measured on a machine that others used"),
     )
     for number, step in enumerate(steps):

@@ -81,8 +81,8 @@ def test_an_efficiency_above_100_percent_leads_to_what_may_be_why() -> None:
     assert [line["Efficiency"] for line in table(shown)] == ["100.0%", "96.9%", "130.0% *"]
     [note] = shown.select("p[id$='-above']")
     assert words(note) == (
-        "* Above 100 % at 32 GPUs: each GPU is faster there than at the smallest scale, 8 GPUs. "
-        "Not the same at both: TP. The audit's findings: 32 GPUs ."
+        "* Above 100 % at 32 GPUs: each GPU is faster than at the smallest scale, 8 GPUs. "
+        "These settings differ: TP. The audit's findings: 32 GPUs ."
     )
     [entry] = note.select("a")
     assert str(entry["href"]).endswith("megatron-core/0.16.0#result-32")

@@ -13,7 +13,7 @@ from perfdb import ingest
 from perfdb.db.session import store_url
 from perfdb.groups import grouped
 from perfdb.pages.base import PageContext
-from perfdb.site import columns, data
+from perfdb.site import columns, read
 from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.page import Section, SitePage, Tabs
 from perfdb.site.pages.recipes import with_recipes
@@ -39,7 +39,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SitePage]:
     """The pages of a site of the published figures alone, by their addresses."""
     url = store_url(str(tmp_path_factory.mktemp("seeds") / "store.sqlite"))
     assert () == ingest.ingest([PUBLISHED], url, ingest.Options(PageContext())).unattributed
-    known = with_recipes(data.stored(url), seeds.ROOT / "recipes")
+    known = with_recipes(read.stored(url), seeds.ROOT / "recipes")
     return {page.name: page for page in all_pages(with_comparisons(known))}
 
 
@@ -138,7 +138,7 @@ def test_a_published_figure_leads_to_its_line_and_what_was_printed(
     assert f"Model TFLOP / sec / GPU {link.get_text()}" in words(entry)
     assert link.get_text() in (PUBLISHED / "dfm.md").read_text().splitlines()[int(line[1]) - 1]
     assert entry.select('a[href="#all-rows"]')
-    assert "Steps the page does not say how many" in words(document.find(id="all-rows"))
+    assert "Steps not stated on the page" in words(document.find(id="all-rows"))
 
 
 def test_the_coverage_of_every_row_is_counted_and_leads_to_the_row_and_its_recipe(

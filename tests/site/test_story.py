@@ -1,7 +1,14 @@
 """What a visitor is told first: flagship models, what changed, and no CPU test beside them."""
 
-from datetime import date
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
 
+import pytest
+
+from perfdb.errors import ConfigError, InputError
+from perfdb.site import settings
+from perfdb.site.data import Rejection
 from perfdb.site.pages import cpu_tests, flagships, home
 from perfdb.site.pages.flagships import MOST, Dates
 from tests.site.samples import page_named, result, row, site_data, soup, table, words
@@ -18,7 +25,7 @@ def test_a_cpu_test_is_on_a_page_of_its_own_and_in_no_list_chart_or_headline() -
     data = site_data([GPU, CPU])
     shown = {
         name: page_named(name, data)
-        for name in ("models/index", "systems/index", "performance/index", "performance/archive")
+        for name in ("models/index", "systems/index", "performance/index")
     } | {"home": soup(str(home.overview(data)))}
     for name, page in shown.items():
         assert "GPT tiny" not in words(page), name
@@ -80,8 +87,57 @@ def test_systems_are_side_by_side_with_ratio_and_cost() -> None:
     page = page_named("performance/systems", site_data(known))
     [line] = table(page)
     assert ("1,621", "4,035", "2.49 ×") == (
-        line["DGX-H100"], line["DGX-GB200"], line["DGX-GB200 ratio"]
+        line["DGX-H100"], line["DGX-GB200"], line["GB200 ratio"]
     )  # fmt: skip
-    assert "171,362" == line["DGX-H100 GPU-hours per 1T tokens"]
+    assert "171,362" == line["H100 GPU-h/1T"]
     sides = "Megatron-Bridge 26.08, 64 GPUs: DGX-GB200; NeMo Framework 25.04, 64 GPUs: DGX-H100"
     assert sides == words(page.select_one("ol.perf-notes li"))
+
+
+def test_costs_are_those_of_stated_prices_and_no_others() -> None:
+    """4 $ ÷ (1,621 × 3,600) × 10⁶ is 0.685 $; of a system without a price it is not known."""
+    known = [row(), row(system="dgx-gb200", system_title="DGX-GB200")]
+    data = replace(site_data(known), prices={"dgx-h100": 4.0})
+    [line] = table(page_named("performance/systems", data))
+    assert ("0.685", "–") == (line["H100 $/1M"], line["GB200 $/1M"])
+    assert "H100 GPU-h/1T" not in line
+
+
+def test_the_same_work_in_two_frameworks_is_side_by_side_with_both_releases() -> None:
+    """1,806 ÷ 1,621 is 1.11. FP8 of NeMo is of the same family as FP8-CS of Megatron-Bridge."""
+    new = row(framework="megatron-bridge", release="26.08", precision="fp8_cs",
+              tokens_per_sec_per_gpu=1806.0)  # fmt: skip
+    page = page_named("performance/systems", site_data([row(precision="fp8"), new]))
+    [line] = page.select("table.perf tbody tr")
+    cells = [words(it) for it in line.select("td")]
+    assert ["NeMo Framework 25.04", "FP8", "64", "1,621"] == cells[2:6]
+    assert ["Megatron-Bridge 26.08", "FP8-CS", "64", "1,806", "1.11 ×"] == cells[6:]
+
+
+def test_the_public_profile_has_no_unattributed_results_rejections_or_counts_of_findings() -> None:
+    rejected = Rejection(at=datetime(2026, 1, 2, tzinfo=UTC), path="x.md", line=1, reason="no")
+    loose = row(release=None, case_key="loose")
+    data = replace(site_data([row(), loose]), rejections=(rejected,))
+    for profile, count in (("internal", 2), ("public", 1)):
+        shown = settings.of_profile(data, profile)
+        text = words(soup(str(home.overview(shown))))
+        assert count == len(shown.results) == len(shown.current)
+        assert ("without a stated release" in text) == (profile == "internal")
+        assert (profile == "internal") == bool(shown.rejections)
+        heads = [words(it) for it in page_named("performance/index", shown).select("th[scope=col]")]
+        assert ("Open findings" in heads) == (profile == "internal")
+    with pytest.raises(InputError, match="there is no 'publik'; did you mean public"):
+        settings.of_profile(data, "publik")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("dgx-gb20 = 4", "did you mean dgx-gb200"), ("dgx-h100 = 0", "write US dollars per GPU-hour")],
+)
+def test_a_price_of_no_system_or_no_price_is_an_error_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("perfdb.toml").write_text(f"[prices]\n{text}\n")
+    with pytest.raises(ConfigError, match=rf"perfdb\.toml:2: .*{message}"):
+        settings.prices()

@@ -1,15 +1,17 @@
 """The best figures: bars of the newest releases, headlines, and lines over releases."""
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeVar, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import colors, titles
-from perfdb.compare import report
+from perfdb.compare import Side, change_points, report
+from perfdb.compare.scaling import best_of_each
+from perfdb.compare.verdict import TERMS
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, Metric
 from perfdb.site import addresses, charts
@@ -24,12 +26,8 @@ from perfdb.site.templates import joined, render
 from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import is_rolling, version_order
 
-Key = TypeVar("Key")
-Rate = Literal["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"]
-RATES: Final[Sequence[Rate]] = get_args(Rate)
-
 HEADLINE: Final = "Best pre-training TFLOP/s/GPU"
-RULE: Final = "fine-tuning where there is no pre-training"
+RULE: Final = "else fine-tuning"
 PRETRAINING: Final = "pretrain"
 
 OF_A_MODEL: Final = (RATE, FLOPS, "mfu")
@@ -42,17 +40,6 @@ DETAILS: Final = ("sequence length", "variant", "FLOPs convention")
 NAMES: Final = ("system", "precision", "number of GPUs")
 HISTORY_DETAILS: Final = ("model qualifiers", "global batch size", "sequence length", "origin")
 """The parts that the label of a line always has, and those it has where the lines differ."""
-
-_NODES: Final = re.compile(r"\d+[- ]nodes?")
-
-
-def best_of_each(
-    results: Iterable[SiteResult], metric: str, key: Callable[[SiteResult], Key]
-) -> dict[Key, SiteResult]:
-    """For each key the result of the highest figure; rows with open errors are left out."""
-    clean = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
-    rising = sorted(clean, key=lambda result: figure(result, metric) or 0.0)
-    return {key(result): result for result in rising}
 
 
 def highest(results: Iterable[SiteResult], metric: str) -> dict[str, SiteResult]:
@@ -82,12 +69,6 @@ def headline_cell(results: Sequence[SiteResult], where: Callable[[SiteResult], s
     row = parts.href(figure_text(top, FLOPS), addresses.table_row(top))
     content = Markup("{} TFLOP/s/GPU: {}{}").format(row, work(top), where(top))
     return HtmlCell(content, sort=figure(top, FLOPS))
-
-
-def qualifiers(result: SiteResult) -> str:
-    """What sets its model apart, without '2-node', which only repeats the number of GPUs."""
-    every = result.qualifiers.split(", ")
-    return ", ".join(one for one in every if not _NODES.fullmatch(one))
 
 
 def metric_for(results: Iterable[SiteResult], names: Sequence[str]) -> Metric:
@@ -126,9 +107,7 @@ def chart(
     best = best_of_each(stating, metric.name, lambda one: parts.words(named, one))
     ranked = sorted(best.items(), key=lambda bar: (-(figure(bar[1], metric.name) or 0.0), bar[0]))
     if len(ranked) < 2:
-        why = (
-            f"No bars are drawn: all {len(newest):,} rows of the newest releases have open errors."
-        )
+        why = f"No chart: all {len(newest):,} rows of the newest releases have open errors."
         return note(why if len(newest) > 1 and not clean else "")
     shown = [result for _, result in ranked[: charts.MOST_BARS]]
     drawn = {result.framework for result in newest if result.release is None}
@@ -217,18 +196,35 @@ def _of_framework(subject: str, framework: str, results: Sequence[SiteResult]) -
         works=len(works),
         rolling=rolling,
         left_out=rows_left_out(sum(one.has_open_errors for one in results)),
+        moved=any(_moved(work, names, metric) for work in works),
     )
     rows = [
         [
             HtmlCell(_first(work).system_title),
             HtmlCell(label((*NAMES[1:], *HISTORY_DETAILS), _first(work))),
-            *(figure_cell(work.get(name), metric.name) for name in names),
+            *_history_cells(work, names, metric),
         ]
         for work in works
     ]
     releases = (HtmlHead(name, numeric=True) for name in names)
     table = plain(title, [*parts.heads("System", "~Work"), *releases], rows)
     return joined((Markup("<h3>{}</h3>\n").format(heading), charts.with_note(drawn, below), table))
+
+
+def _history_cells(work: Work, names: Sequence[str], metric: Metric) -> Iterator[HtmlCell]:
+    """The figures of a work, those from which on it is at another level with a mark."""
+    there, moved = [name for name in names if name in work], _moved(work, names, metric)
+    marked = {there[place]: ratio for place, ratio in moved.items()}
+    for name in names:
+        cell = figure_cell(work.get(name), metric.name)
+        sign = f" ◆ {report.signed(marked[name] - 1)}" if name in marked else ""
+        yield replace(cell, content=f"{cell.content}{sign}")
+
+
+def _moved(work: Work, names: Sequence[str], metric: Metric) -> dict[int, float]:
+    """The change points of a work, by their places among the releases that have it."""
+    sides = [Side((work[name],)) for name in names if name in work]
+    return change_points.of_sides(sides, metric.name, TERMS)
 
 
 def _first(work: Work) -> SiteResult:
@@ -260,5 +256,7 @@ def _lines(works: Sequence[Work], names: Sequence[str], metric: Metric) -> list[
         points = tuple((place, figure(it, metric.name) or 0.0) for place, it in there)
         texts = tuple(figure_text(it, metric.name) for _, it in there)
         colour = _colour(_first(one).precision)
-        lines.append(ChartLine(label(named, _first(one)), points, texts, colour=colour))
+        moved = tuple(_moved(one, names, metric))
+        title = label(named, _first(one))
+        lines.append(ChartLine(title, points, texts, colour=colour, moved=moved))
     return lines

@@ -128,9 +128,8 @@ def _models(models: Subjects) -> list[Block]:
         return [page.no_data()]
     rates = [_rates(it) for it in models]
     hint = (
-        "Of the newest release of each framework, as the bars on the page of the model; of no row "
-        "with open errors. Where the best of the systems differ in more than precision and GPUs, "
-        "that is said: they do not compare the systems alone."
+        "Best of the newest release of each framework, without rows with open errors. Figures that "
+        "differ in more than precision and GPU count say so."
     )
     head = HtmlHead("Best tokens/s/GPU by system", hint, wide=True)
     known = [(head, [HtmlCell(it or units.UNKNOWN) for it in rates])] if any(rates) else []
@@ -306,7 +305,7 @@ def _shape(name: str, lengths: Sequence[int]) -> Markup:
     """The numbers of the architecture, and the FLOPs of a token by each convention."""
     entry = catalog.models().get(name)
     if entry is None:
-        return paragraph("The catalogue has no such model: its shape and its FLOPs are not known.")
+        return paragraph("This model is not in the catalog: its shape and FLOPs are unknown.")
     formula = flops.FORMULAS.get(entry.family)
     cost = formula.cost(entry, 1, flops.DEFAULT) if formula else None
     count = parameters(cost) if cost else None
@@ -314,7 +313,7 @@ def _shape(name: str, lengths: Sequence[int]) -> Markup:
     if count is not None:
         billions = f"{units.significant(count / 1e9)} billion"
         size = billions if count >= 1e8 else f"{units.significant(count / 1e6, 3)} million"
-        size = f"{size}; norms and biases are not counted"
+        size = f"{size}; without norms and biases"
     rows = [(title, units.text(getattr(entry, field))) for title, field in SHAPE.items()]
     rows += [("Parameters", size), ("Source", entry.source)]
     stated = [(title, text) for title, text in rows if text != units.UNKNOWN]
@@ -344,20 +343,20 @@ def _specification(name: str) -> Markup:
     """The system in the catalog, with its dense peaks and the source of each."""
     entry = catalog.systems().get(name)
     if entry is None:
-        return paragraph("The catalogue has no such system: its peaks are not known.")
+        return paragraph("This system is not in the catalog: its peaks are unknown.")
     known: list[tuple[str, str]] = [
         ("Name", code(entry.name)),
         ("GPU", units.text(entry.gpu)),
         ("GPUs per node", units.text(entry.gpus_per_node)),
         ("NVLink domain (GPUs)", units.text(entry.nvlink_domain)),
         ("Memory per GPU (GB)", units.number(entry.memory_gb)),
-        ("Memory per GPU, as nvidia-smi says (MiB)", units.number(entry.gpu_memory_mib)),
+        ("Memory per GPU, from nvidia-smi (MiB)", units.number(entry.gpu_memory_mib)),
         ("Source", entry.source),
     ]
     rows = [
         [name.upper(), units.number(peak.tflops), peak.source] for name, peak in entry.peaks.items()
     ]
-    none = "The catalogue has no peak of this system, so that there is no MFU on it."
+    none = "The catalog has no peak for this system, so it has no MFU."
     titles = heads("Precision", "#Dense peak (TFLOP/s/GPU)", "~Source")
     peaks = plain("Dense peaks", titles, rows) if rows else paragraph(none)
     return joined((facts("Specification", known), peaks))

@@ -117,14 +117,14 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     log = changelog(data.revisions, data.rejections, data.sources)
     number = units.counted(log.total, "event")
     about = f"What was added, corrected, withdrawn and rejected, and when: {number}."
-    about = about if log.total else "Nothing has been read yet."
+    about = about if log.total else "Nothing has been ingested yet."
     yield SitePage(CHANGELOG, "Changelog of the data", about, partial(_changelog, log))
 
 
 def _changelog(log: Changelog) -> list[Block]:
     if not log.total:
         return [no_data()]
-    intro = "What became of results, and when the store learnt of it. All times are UTC."
+    intro = "Results added, corrected and withdrawn. All times are UTC."
     made: list[Block] = [paragraph(intro)]
     if log.changed:
         made.append(Section(CHANGED, [_entries(CHANGED, log.changed, log.left[0])]))
@@ -143,10 +143,10 @@ def _changelog(log: Changelog) -> list[Block]:
 
 def _entries(label: str, some: Sequence[ChangelogEvent], left: int) -> Markup:
     """Entries in full, and how many older ones there are."""
-    older = f" The {left:,} older ones are counted by day and source." if left else ""
+    older = f" {left:,} older ones are in the counts by day and source." if left else ""
     count = _total(some)
     in_rows = f" in {units.counted(len(some), 'row')}" if len(some) < count else ""
-    summary = f"{count:,} of {count + left:,} entries{in_rows}, the newest first.{older}"
+    summary = f"{count:,} of {count + left:,} entries{in_rows}, newest first.{older}"
     columns: dict[str, Sequence[str]] = {
         "Moment (UTC)": [moment(event.at) for event in some],
         "What": [_badge(event.act) for event in some],
@@ -255,7 +255,7 @@ def _why_gone(event: ChangelogEvent, now: ResultRevision | None) -> str:
         page = link(release_title(now.framework, now.release), release)
         return joined((f"read again as one of {now.model_title} in ", page, "."))
     when = "" if event.day == UNKNOWN else f" on {event.day}"
-    return f"withdrawn{when}{f': {event.reason}' if event.reason else '; no reason was given.'}"
+    return f"withdrawn{when}{f': {event.reason}' if event.reason else '; no reason stated.'}"
 
 
 def _pages_of(one: ResultRevision) -> Mapping[str, str]:

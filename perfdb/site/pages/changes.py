@@ -1,19 +1,17 @@
 """Each release against the newest before it that shares work: what is matched, what is not."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import log
 from operator import itemgetter
 from typing import Final
 
 from markupsafe import Markup
 
-from perfdb import catalog, units
+from perfdb import units
 from perfdb.catalog import titles
-from perfdb.compare import Comparison, Match, Side, Verdict, comparison, marked, metric_for, report
-from perfdb.compare.releases import HISTORY, of_rows
+from perfdb.compare import Match, Side, Verdict, metric_for, report
+from perfdb.compare.release_report import MISSING, NEW, ReleaseReport, key_of_side
 from perfdb.compare.sides import usable
 from perfdb.compare.verdict import gflop_per_token_apart
 from perfdb.groups import grouped
@@ -25,12 +23,14 @@ from perfdb.site.charts import BAD, FAINT, GOOD, ChartBar
 from perfdb.site.data import SiteData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Section, SitePage, no_data
+from perfdb.site.pages import release_reports
+from perfdb.site.pages.pairs import ReleasePair, not_judged, tally, tally_text
 from perfdb.site.pages.parts import differing, heads, href, label, note
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import badge, joined, link, paragraph, render, short_hash, to
 from perfdb.stated import RATE
-from perfdb.versions import is_rolling, version_order
+from perfdb.versions import is_rolling
 
 WHAT: Final = "Each release against the newest before it that shares work with it"
 NONE: Final = "The store has no release with a version yet, so that there is nothing to compare."
@@ -49,110 +49,10 @@ PARTS: Final = (
     "global batch size",
 )  # fmt: skip
 """The parts of the label of a bar: those that it always has, and all of them."""
-NO_CHANGE: Final = units.percent(0.0)
-
 Rows = Mapping[int, str]
 """The anchors of the rows of results, by their numbers in the store."""
 Outcome = tuple[str, str, str, str, tuple[int, ...]]
 """The framework, both releases, the page and the counts of a comparison."""
-
-
-MOST_PAIRS: Final = 5
-"""Comparisons of a framework that have a page; `perfdb compare` makes any other."""
-
-Row = Mapping[str, object]
-"""A row of `perfdb.queries.results.current`, with its `build`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasePair:
-    """A release of a framework against the newest before it that shares work.
-
-    `skipped` are those between, each with the reason why it is left out.
-    """
-
-    framework: str
-    before: str
-    after: str
-    comparison: Comparison
-    skipped: tuple[tuple[str, str], ...] = ()
-    is_newest: bool = False
-
-    @property
-    def document(self) -> str:
-        """The name of its page: that of the newest release is the framework's own."""
-        return addresses.of_changes(self.framework, None if self.is_newest else self.after)
-
-    @property
-    def is_on_gpus(self) -> bool:
-        """Whether it compares results on GPUs."""
-        found = self.comparison
-        sides = (*(it.b for it in found.matched), *found.only_a, *found.only_b)
-        return any(catalog.has_gpus(side.shown.system) for side in sides)
-
-    @property
-    def title(self) -> str:
-        """'NeMo Framework: 25.02 → 25.04'."""
-        return f"{titles.framework(self.framework)}: {self.before} → {self.after}"
-
-
-def compared(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
-    """The comparisons of every framework, that of the newest release first.
-
-    `wrong` are the results, by their number, that have errors which nobody has explained.
-    """
-    refused = frozenset(wrong)
-    of_releases = [row for row in rows if row["release"] is not None]
-    stored = grouped(of_releases, lambda row: str(row["framework"]))
-    for framework in sorted(stored, key=titles.framework):
-        every = grouped(stored[framework], lambda row: str(row["release"]))
-        releases = {name: list(filter(_is_on_gpus, some)) or some for name, some in every.items()}
-        newest_first = sorted(
-            releases.items(),
-            key=lambda one: version_order(one[0], int(str(one[1][0]["build"]))),
-            reverse=True,
-        )
-        yield from _of_framework(framework, dict(newest_first), refused)
-
-
-def _of_framework(
-    framework: str, releases: Mapping[str, Sequence[Row]], wrong: frozenset[int]
-) -> list[ReleasePair]:
-    """Each release with the newest earlier one that shares work with it, the newest pair first.
-
-    `releases` come the newest first. The newest has its comparison even where it shares work with
-    none, and so has a rolling branch.
-    """
-    work = {name: {row["workload_key"] for row in some} for name, some in releases.items()}
-
-    @cache
-    def read(name: str) -> tuple[Result, ...]:
-        return marked(of_rows(releases[name]), wrong)
-
-    made: list[ReleasePair] = []
-    for after, earlier, is_newest in _candidates(releases):
-        sharing = next((name for name in earlier if work[name] & work[after]), None)
-        is_left_out = len(made) >= MOST_PAIRS or not (sharing or is_newest)
-        if not earlier or (is_left_out and not is_rolling(after)):
-            continue
-        before = sharing or earlier[0]
-        skipped = []
-        for name in earlier[: earlier.index(before)]:
-            ends = (release_title(framework, name), release_title(framework, after))
-            reason = report.why_nothing(*ends, comparison(read(name), read(after)))
-            skipped.append((name, reason))
-        older = earlier[earlier.index(before) + 1 :]
-        history = [read(name) for name in older if not is_rolling(name)][:HISTORY]
-        found = ReleasePair(
-            framework=framework,
-            before=before,
-            after=after,
-            comparison=comparison(read(before), read(after), earlier=history),
-            skipped=tuple(skipped),
-            is_newest=is_newest,
-        )
-        made.append(found)
-    return made
 
 
 def is_within_quantum(match: Match) -> bool:
@@ -160,50 +60,6 @@ def is_within_quantum(match: Match) -> bool:
     ratio = match.judgement.ratio
     allowed = match.a.rounding(match.metric) + match.b.rounding(match.metric)
     return ratio is not None and abs(log(ratio)) <= allowed
-
-
-def _candidates(
-    releases: Mapping[str, Sequence[Row]],
-) -> Iterator[tuple[str, Sequence[str], bool]]:
-    """Each release, those that it may be compared with, and whether it is the newest.
-
-    A release without a result on a GPU is neither the newest nor what others are compared with,
-    unless there is nothing else. Rolling branches come last: they are no release's predecessor.
-    """
-    on_gpus = [name for name, some in releases.items() if any(map(_is_on_gpus, some))]
-    numbered = [name for name in releases if not is_rolling(name)]
-    first = [name for name in numbered if name in on_gpus] or numbered
-    newest = next((name for name in on_gpus or releases if not is_rolling(name)), None)
-    for after in [*first, *(name for name in numbered if name not in first)]:
-        among = first if after in first else numbered
-        yield after, among[among.index(after) + 1 :], after == newest
-    for after in releases:
-        if is_rolling(after):
-            yield after, first if after in on_gpus else numbered, False
-
-
-def _is_on_gpus(row: Row) -> bool:
-    return catalog.has_gpus(str(row["system"]))
-
-
-def tally(pair: ReleasePair) -> Mapping[Verdict, int]:
-    """How many matches have each verdict, in the order of these."""
-    counts = Counter(match.judgement.verdict for match in pair.comparison.matched)
-    return {one: counts[one] for one in Verdict}
-
-
-def not_judged(pair: ReleasePair) -> str:
-    """'4 not judged (open errors)'; empty for none."""
-    count = tally(pair)[Verdict.NOT_JUDGED]
-    return f"{count:,} {Verdict.NOT_JUDGED} (open errors)" if count else ""
-
-
-def tally_text(pair: ReleasePair) -> str:
-    """'35 compared: 4 faster, 2 slower, 29 same; 4 not judged (open errors)'."""
-    judged = {it: count for it, count in tally(pair).items() if it != Verdict.NOT_JUDGED}
-    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in judged.items() if count)
-    compared = f"{sum(judged.values()):,} compared{f': {verdicts}' if verdicts else ''}"
-    return "; ".join(filter(None, (compared, not_judged(pair))))
 
 
 def disagreement(match: Match) -> str | None:
@@ -302,19 +158,40 @@ def _changes(pair: ReleasePair, rows: Rows) -> list[Block]:
         for name in (pair.before, pair.after)
     ]
     outcome = f"{_summary(pair)}.{only if found.matched else ''}"
-    made: list[Block] = [render("changes_head", pair=pair, ends=ends, outcome=outcome)]
+    told = pair.report
+    made: list[Block] = [
+        render("changes_head", pair=pair, ends=ends, outcome=outcome),
+        release_reports.prose(told.notes.front),
+    ]
     if found.matched:
-        made.append(Section("Matched", [_matched(pair, rows)]))
-    for name, sides in ((pair.before, found.only_a), (pair.after, found.only_b)):
-        if sides:
-            title = f"Only in {name}"
-            unmatched = [_unmatched_row(side, rows) for side in sides]
-            made.append(Section(title, [_table(title, (name,), (), unmatched)]))
+        made.append(release_reports.summary(told, chart(pair)))
+        made += release_reports.largest(told, pair.histories, rows)
+    for title, name, sides in (
+        (NEW, pair.after, found.only_b),
+        (MISSING, pair.before, found.only_a),
+    ):
+        if sides or title in told.notes.of_sections:
+            made.append(Section(title, _alone(told, title, name, [*sides], rows)))
+    made += [*release_reports.findings(told), *release_reports.not_judged(told)]
+    made += release_reports.others(told)
+    if found.matched:
+        made.append(Section("All compared", [_matched(pair, rows)]))
     return made
 
 
+def _alone(
+    told: ReleaseReport, title: str, release: str, sides: Sequence[Side], rows: Rows
+) -> list[Block]:
+    """What one release has alone, and the notes on it."""
+    words = {key_of_side(side): report.workload(side.shown) for side in sides}
+    cells = [_unmatched_row(side, rows) for side in sides]
+    table = _table(f"Only in {release}", (release,), (), cells) if cells else paragraph("None.")
+    above = release_reports.of_section(told, title)
+    return [above, table, release_reports.of_rows(told, words)]
+
+
 def _matched(pair: ReleasePair, rows: Rows) -> Markup:
-    """The changes as bars, where figures disagree, and every match with its verdict."""
+    """Where figures disagree, and every match with its verdict."""
     found = [(text, it) for it in pair.comparison.matched if (text := disagreement(it))]
     labels = [report.workload(match.b.shown) for _, match in found]
     works = report.told_apart(labels, [match for _, match in found])
@@ -326,7 +203,7 @@ def _matched(pair: ReleasePair, rows: Rows) -> Markup:
     ]
     matches = [_match_row(match, rows) for match in sorted(pair.comparison.matched, key=_order)]
     made = _table("Matched cases", (pair.before, pair.after), verdict, matches)
-    return joined((chart(pair), render("disagreements", items=texts), made))
+    return joined((render("disagreements", items=texts), made))
 
 
 def _order(match: Match) -> tuple[int, float]:
@@ -342,15 +219,6 @@ def change_of(match: Match) -> float | None:
     return None if ratio is None else ratio - 1
 
 
-def signed(fraction: float | None) -> str:
-    """'+2.0%', '−1.3%', '0.0%'; – when unknown."""
-    if fraction is None:
-        return units.UNKNOWN
-    text = units.percent(abs(fraction))
-    sign = "" if text == NO_CHANGE else "+" if fraction > 0 else "−"
-    return f"{sign}{text}"
-
-
 def chart(pair: ReleasePair) -> Markup:
     """The largest changes as bars, coloured by verdict. Nothing where nothing has changed."""
     judged = pair.comparison.judged
@@ -358,7 +226,7 @@ def chart(pair: ReleasePair) -> Markup:
     known = [
         (change, match)
         for change, match in changes
-        if signed(change) != NO_CHANGE and not is_within_quantum(match)
+        if report.signed(change) != report.NO_CHANGE and not is_within_quantum(match)
     ]
     if not known:
         return Markup("")
@@ -369,7 +237,9 @@ def chart(pair: ReleasePair) -> Markup:
     apart = (*ALWAYS, *differing(PARTS, shown))
     labels = [label((part for part in PARTS if part in apart), one) for one in shown]
     bars = [
-        ChartBar(text, change * 100, signed(change), COLOURS.get(match.judgement.verdict, FAINT))
+        ChartBar(
+            text, change * 100, report.signed(change), COLOURS.get(match.judgement.verdict, FAINT)
+        )
         for text, (change, match) in zip(report.told_apart(labels, matches), ranked, strict=True)
     ]
     drawn = charts.bars(pair.title, f"change from {pair.before} to {pair.after} (%)", bars)
@@ -421,7 +291,7 @@ def _match_row(match: Match, rows: Rows) -> list[HtmlCell]:
         *_case(match.b.shown),
         HtmlCell(METRICS[match.metric].title),
         *(_figure(side.shown, match.metric, rows) for side in (match.a, match.b)),
-        HtmlCell(signed(percent), sort=percent),
+        HtmlCell(report.signed(percent), sort=percent),
         HtmlCell(report.interval(match.judgement), sort=match.judgement.low),
         HtmlCell(box),
         HtmlCell(report.how(match)),

@@ -7,6 +7,7 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import catalog, metrics, units
+from perfdb.compare.scaling import RATES, Rate, best_of_each, qualifiers
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import columns
@@ -15,7 +16,6 @@ from perfdb.site.cells import FLOPS, HtmlCell, as_printed, figure_cell, formatte
 from perfdb.site.columns import ShownColumn, ours
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import catalog_order, is_on_gpus, of_newest_releases, system_order
-from perfdb.site.pages.best_results import RATES, Rate, best_of_each, qualifiers
 from perfdb.site.pages.parts import precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, table
 from perfdb.site.templates import joined, render
@@ -144,8 +144,8 @@ def _side_notes(result: SiteResult, base: SiteResult) -> Iterator[str]:
 
 def _figures(sides: Sequence[Side]) -> Iterator[Made]:
     """The rate, how much faster it is, and the time that a trillion tokens take."""
-    rate, computed = METRICS[RATE].title, "10¹² ÷ tokens/s/GPU ÷ 3,600, computed"
-    by = f"{rate} ÷ that of the first system, computed; a footnote names other GPUs and GBS"
+    rate, computed = METRICS[RATE].title, "10¹² ÷ tokens/s/GPU ÷ 3,600"
+    by = f"{rate} ÷ that of the first system"
     against, hours, days = [], [], []
     for result, base in sides:
         ratio = _rate(result) / (_rate(base) or 1.0)
@@ -159,7 +159,7 @@ def _figures(sides: Sequence[Side]) -> Iterator[Made]:
     yield HtmlHead(rate, numeric=True, falling=True), figures
     yield HtmlHead("Against", by, falling=True), against
     yield HtmlHead("GPU-hours per 1T tokens", computed, numeric=True), hours
-    yield HtmlHead("Days to 1T tokens", "on the row's GPUs, computed", numeric=True), days
+    yield HtmlHead("Days to 1T tokens", "on the row's GPUs", numeric=True), days
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _of_rate(title: str, rate: Rate, works: Sequence[PrecisionWork]) -> Markup:
         head = HtmlHead(titles[name], METRICS[rate].title, numeric=True, falling=True)
         columns_.append((head, [figure_cell(it.best.get(name), rate) for it in works]))
         if name != BASE:
-            by = f"{METRICS[rate].title} in {titles[name]} ÷ that in {titles[BASE]}, computed"
+            by = f"{METRICS[rate].title} in {titles[name]} ÷ that in {titles[BASE]}"
             head = HtmlHead(f"{titles[name]} ÷ {titles[BASE]}", by, numeric=True, falling=True)
             columns_.append((head, [_speed_up(work, name) for work in works]))
     made = table(

@@ -12,10 +12,10 @@ from perfdb.site.templates import paragraph, render_text
 from perfdb.units import counted
 
 WHAT = (
-    "Results without a GPU. They show that the software works, not how fast a GPU is: charts, "
-    "lists and headlines of other pages leave them out."
+    "Results without a GPU. They show that the software works, not how fast a GPU is. Other pages "
+    "leave them out."
 )
-NONE = "The store has no CPU tests beside results on GPUs."
+NONE = "There are no CPU tests."
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:

@@ -25,7 +25,8 @@ from perfdb.site.grouping import (
 )
 from perfdb.site.page import no_data
 from perfdb.site.pages import best_results, flagships
-from perfdb.site.pages.changes import ReleasePair, change_of, signed, tally, tally_text
+from perfdb.site.pages.changes import change_of
+from perfdb.site.pages.pairs import ReleasePair, tally, tally_text
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pages.runs import apart as apart_runs
@@ -99,13 +100,16 @@ def _counts(data: SiteData) -> Iterator[tuple[str, str, str]]:
     results, tests = on_gpus(data.results), cpu_tests(data.results)
     of_runs, _ = apart_runs([page.result for page in data.runs], data.current)
     counts = {
-        "release": (len({(it.framework, it.release) for it in results}), addresses.ARCHIVE),
+        "release": (len({(it.framework, it.release) for it in results}), addresses.PERFORMANCE),
         "result": (len(results), addresses.PERFORMANCE),
         "run": (len(of_runs), addresses.RUNS),
         "model": (len({it.model for it in results}), addresses.MODELS),
         "system": (len({it.system for it in results}), addresses.SYSTEMS),
-        "open finding": (sum(len(it.open) for it in data.audited), addresses.AUDIT),
-    } | ({"CPU test": (len(tests), addresses.CPU_TESTS)} if tests else {})
+        "CPU test": (len(tests), addresses.CPU_TESTS),
+    }
+    if not data.is_public:
+        found = sum(len(it.open) for it in data.audited)
+        counts["open finding"] = (found, addresses.AUDIT)
     for what, (count, page) in counts.items():
         if count:
             yield units.number(count), what if count == 1 else f"{what}s", page
@@ -166,7 +170,7 @@ def _largest_changes(found: Comparison) -> Iterator[str]:
     works = [report.workload(match.b.shown) for match in known.values()]
     apart = report.told_apart(works, [*known.values()])
     for (sign, match), text in zip(known.items(), apart, strict=True):
-        yield f"{sign} {signed(change_of(match))} {UNITS[match.metric]}: {text}"
+        yield f"{sign} {report.signed(change_of(match))} {UNITS[match.metric]}: {text}"
 
 
 def _largest(found: Comparison, verdict: Verdict) -> Match | None:

@@ -120,11 +120,11 @@ def drawer(word: str, known: Mapping[str, object], recipe: str) -> tuple[Markup,
     It is in two parts: files that are not HTML may be between them.
     """
     commands = {
-        "All of this as text; with --run, the case is run again and judged:": shlex.join(
+        "Print all of this as text; add --run to run the case again and compare:": shlex.join(
             ["perfdb", "reproduce", word]
         ),
-        "Only run the recipe's case, on a machine that can:": known.get("run_again"),
-        "What was started:": known.get("command"),
+        "Run only this case, on a machine with enough GPUs:": known.get("run_again"),
+        "Original command:": known.get("command"),
     }
     corrected = known.get("corrections")
     first = {

@@ -5,17 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel
 
 from perfdb import recipe, units
-from perfdb.compare.coverage import RowCoverage, coverage, summary
+from perfdb.compare.coverage import REPRODUCED, Corrections, RowCoverage, coverage, summary
 from perfdb.compare.reproduce import Provenance, RecipeCase, case_of
 from perfdb.compare.run_diff import of_spec
+from perfdb.compare.verdict import Verdict
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.jsonfile import read_json
+from perfdb.record import Result
 from perfdb.site import addresses, cells
 from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import RunData, SiteData, SiteResult
@@ -94,6 +96,17 @@ Texts = tuple[tuple[RunData, ...], ...]
 Cells = Sequence[HtmlCell | str]
 
 
+class CoveredRow(NamedTuple):
+    """A published row: its recipe, whether that builds, and how its measurement compares."""
+
+    row: Result
+    recipe: str | None
+    builds: bool | None
+    corrections: Corrections
+    verdict: Verdict | None
+    measured: SiteResult | None
+
+
 @dataclass(frozen=True)
 class ShownRecipe:
     """A recipe: its file, its texts in runs, and lines on the published rows that it covers."""
@@ -102,7 +115,7 @@ class ShownRecipe:
     path: str = ""
     text: str | None = None
     texts: Texts = ()
-    rows: Sequence[Cells] = ()
+    rows: Sequence[CoveredRow] = ()
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -122,7 +135,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     shown = []
     for name in sorted(filter(None, {*named, *files})):
         by_text = grouped(named.get(name, ()), lambda page: page.recipe_text)
-        own = tuple(_cells(it, data, measured, name) for it in rows.get(name, ()))
+        own = tuple(_line(it, data, measured, name) for it in rows.get(name, ()))
         one = ShownRecipe(name, texts=tuple(map(tuple, by_text.values())), rows=own)
         if file := files.get(name):
             one = replace(one, path=str(file.path), text=without_secrets(file.text))
@@ -140,14 +153,13 @@ def pages(data: SiteData) -> Iterator[SitePage]:
 
 def _recipes(lines: Sequence[tuple[str, ...]]) -> list[Block]:
     intro = render_text(
-        "<p>{% if lines %}Each recipe there is, and each that runs in the store were made from, as "
-        "they keep it.{% else %}No run in the store keeps a recipe.{% endif %} "
-        "{{ link('Coverage', page) }} says which published rows have one.</p>\n",
+        "<p>{% if lines %}All recipes, and those that runs kept.{% else %}No run has a recipe."
+        "{% endif %} See which published rows have one: {{ link('Coverage', page) }}.</p>\n",
         lines=lines,
         page=addresses.COVERAGE,
     )
-    versions = "#Versions|different texts that the recipe had in the runs that were made from it"
-    published = "#Published rows|rows of published pages that its cases run"
+    versions = "#Versions|versions of the recipe among its runs"
+    published = "#Published rows|published rows that its cases reproduce"
     titles = heads("Recipe", "#Runs", versions, published, "Last run started (UTC)", "File")
     rows: list[Cells] = [
         [link_cell(name, addresses.of_recipe(name)), *counts] for name, *counts in lines
@@ -162,12 +174,14 @@ def _recipe(shown: ShownRecipe) -> list[Block]:
         command = shlex.join(["perfdb", "run", shown.path])
         made.append(Section("Recipe", [Code(shown.text, "yaml"), Code(command, "bash")]))
     if shown.rows:
-        made.append(Section("Published rows", [plain("Published rows", ROW, shown.rows)]))
+        made.append(
+            Section("Published rows", [plain("Published rows", ROW, map(_cells, shown.rows))])
+        )
     for number, runs in enumerate(shown.texts):
         text, file = runs[0].recipe_text, runs[0].recipe_file
         until = moment(runs[0].run.started_at)
         title = "Recipe" if number == 0 and not made else f"As it was until {until} UTC"
-        blocks: list[Block] = [paragraph("The runs kept no recipe file.")]
+        blocks: list[Block] = [paragraph("No run kept the recipe file.")]
         if text is not None and text == shown.text:
             title, blocks = "Runs", []
         elif text is not None and file is not None:
@@ -204,7 +218,7 @@ def coverage_pages(data: SiteData) -> Iterator[SitePage]:
         (
             name,
             _counts(rows, data),
-            tuple(_cells(it, data, measured, names.get(id(it.spec))) for it in rows),
+            tuple(_line(it, data, measured, names.get(id(it.spec))) for it in rows),
         )
         for name in order
         if (rows := by_release.get(name))
@@ -224,26 +238,28 @@ def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
 
 def _coverage(
     total: Mapping[str, str],
-    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[Cells]]],
+    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[CoveredRow]]],
     *,
     has_recipes: bool,
 ) -> list[Block]:
     if not of_releases:
-        return [paragraph("The store has no published row.")]
+        return [paragraph("There are no published rows.")]
     intro = render_text(
         '<div class="perf-counts">{% for what, count in total.items() %}'
         "<div><strong>{{ count }}</strong><span>{{ what }}</span></div>{% endfor %}</div>\n"
-        "<p>A row builds where the last deep check has built its model and found that it fits into "
-        "the memory of a GPU; – is not known. It is reproduced where its case was measured as fast "
-        "as the row says, or faster. {{ code('perfdb recipes coverage') }} prints the same."
-        "{% if not has_recipes %} No recipes are known here: {{ code('perfdb_recipes') }} in "
-        "{{ code('conf.py') }} names the folder of them.{% endif %}</p>\n",
+        "<p>A row builds if the last deep check built its model and it fits in GPU memory; – means "
+        "not checked. A row is reproduced if its case was measured as fast or faster. See also "
+        "{{ code('perfdb recipes coverage') }}.{% if not has_recipes %} To show recipes, set "
+        "{{ code('perfdb_recipes') }} in {{ code('conf.py') }}.{% endif %}</p>\n",
         total=total,
         has_recipes=has_recipes,
     )
     lines = [[name, *counts.values()] for name, counts, _ in of_releases]
     titles = heads("Release", *(f"#{title.capitalize()}" for title in STAGES.values()))
-    sections = [Section(name, [plain(f"Rows of {name}", ROW, it)]) for name, _, it in of_releases]
+    sections = [
+        Section(name, [plain(f"Rows of {name}", ROW, map(_cells, rows))])
+        for name, _, rows in of_releases
+    ]
     return [intro, plain("By release", titles, lines), *sections]
 
 
@@ -252,19 +268,26 @@ def _measured(data: SiteData) -> Mapping[str, SiteResult]:
     return {it.case_key: it for it in reversed(data.results) if it.is_measured}
 
 
-def _cells(
+def _line(
     it: RowCoverage, data: SiteData, measured: Mapping[str, SiteResult], name: str | None
-) -> Cells:
-    """A line on a published row, by `ROW`; `name` is that of its recipe."""
-    row, key = it.row, it.spec.case.key if it.spec else ""
+) -> CoveredRow:
+    """What is known of a published row; `name` is that of its recipe."""
+    key = it.spec.case.key if it.spec else ""
+    builds = data.buildable.get(key)
+    return CoveredRow(it.row, name, builds, it.corrections, it.verdict, measured.get(key))
+
+
+def _cells(it: CoveredRow) -> Cells:
+    """A line on a published row, by `ROW`."""
+    row, name, verdict = it.row, it.recipe, units.text(it.verdict)
     fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
-    verdict = units.text(it.verdict)
+    is_reproduced = it.verdict in REPRODUCED
     return [
         HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
         row.system_title,
         link_cell(name, addresses.of_recipe(name)) if name else units.UNKNOWN,
-        {True: "yes", False: "no", None: units.UNKNOWN}[data.buildable.get(key)],
-        href(verdict, addresses.table_row(measured[key])) if key in measured else verdict,
-        units.UNKNOWN if it.verdict is None else ("no", "yes")[it.is_reproduced],
+        {True: "yes", False: "no", None: units.UNKNOWN}[it.builds],
+        href(verdict, addresses.table_row(it.measured)) if it.measured else verdict,
+        units.UNKNOWN if it.verdict is None else ("no", "yes")[is_reproduced],
         ", ".join(fixed) or units.UNKNOWN,
     ]

@@ -38,25 +38,25 @@ SOURCES: Final[Mapping[str, str]] = {
 """What the fields of a result are taken from that are no part of its case."""
 
 MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
-    "variant": ("What else tells rows of a page apart: megatron-core, automodel, …", CASE),
-    "options": ("Settings of the framework, as JSON, that make another case.", CASE),
+    "variant": ("What else distinguishes rows of a page: megatron-core, automodel, …", CASE),
+    "options": ("Framework settings that define the case, as JSON.", CASE),
     "step_time_stdev_s": ("Their standard deviation; empty for a single step.", STEPS),
-    "flops_convention": ("How model FLOPs are counted; empty: not stated.", "the formulas"),
-    "withheld": ("Why there are no figures; empty: there are.", "the run"),
-    "notes": ("Notes and footnotes to the row, joined by ' | '.", "the page, or the log"),
+    "flops_convention": ("How model FLOPs are counted; empty if not stated.", "the formulas"),
+    "withheld": ("Why there are no figures; else empty.", "the run"),
+    "notes": ("Notes and footnotes of the row, joined by ' | '.", "the page, or the log"),
     "run_id": ("The run it was measured in; its page is runs/RUN_ID.html.", "the run"),
     "source": ("The file it was read from.", "the ingest"),
     "source_line": ("The line of that file.", "the ingest"),
-    "source_url": ("Where the original of that file is.", FRONT_MATTER),
-    "published_on": ("The day of the original: 2025-04-30.", FRONT_MATTER),
+    "source_url": ("Address of the original.", FRONT_MATTER),
+    "published_on": ("Date of the original: 2025-04-30.", FRONT_MATTER),
     "findings": (
-        "The rules of the audit that object to the row, each with how grave it is, explained or "
-        "not: micro_batch (error), …; empty: none does.",
+        "Audit findings of the row, each a rule with its severity: micro_batch (error), …; else "
+        "empty.",
         "the audit",
     ),
     "printed": (
-        "What the page printed, by the titles of its own columns, as JSON: a VP printed as 1 is no "
-        "virtual pipeline, and virtual_pipeline is empty. Empty for runs.",
+        "Cells as printed, by the column titles of the page, as JSON; empty for runs. If VP is 1, "
+        "virtual_pipeline is empty.",
         "the row of a page",
     ),
 }

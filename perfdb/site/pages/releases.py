@@ -1,9 +1,10 @@
-"""The pages of releases, their list, the newest first, and the archive of them."""
+"""The pages of releases, and their list, the newest first."""
 
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Final
@@ -20,7 +21,7 @@ from perfdb.site.data import Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import Block, Section, SitePage, Tab
 from perfdb.site.pages import best_results, flagships
-from perfdb.site.pages.best_results import HEADLINE, RULE, headline_cell
+from perfdb.site.pages.best_results import HEADLINE, headline_cell
 from perfdb.site.pages.parts import heads
 from perfdb.site.tables import HtmlHead, plain
 from perfdb.site.templates import joined, link, paragraph, render, render_text, with_short_hashes
@@ -29,9 +30,11 @@ from perfdb.versions import is_numbered, is_rolling
 
 LABEL: Final = "ref-performance"
 """What {ref} calls the list of releases; the page of each is called by its name behind that."""
-TRIAL: Final = "a trial without a GPU"
+BELOW: Final = (addresses.CHANGELOG, addresses.AUDIT)
+"""Other pages that the navigation lists below the list of releases."""
+TRIAL: Final = "CPU test"
 """What a release without a result on a GPU is."""
-NONE: Final = "No releases yet: the store holds no results."
+NONE: Final = "No releases yet."
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class ReleaseData:
     def title(self) -> str:
         """'NeMo Framework 25.04'."""
         return release_title(self.framework, self.release)
+
+    @property
+    def month(self) -> date | None:
+        """The first day of the month in its version, as of 25.04."""
+        return grouping.month_of(self.release)
 
     @property
     def on_gpus(self) -> bool:
@@ -104,24 +112,21 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
-    """The page of each release, the list of them, and the archive."""
+    """The page of each release, and the list of them."""
     every = of_data(data)
     releases = [one for one in every if one.on_gpus] or every
     frameworks = grouped(releases, lambda release: release.framework)
-    names = page.summary_of_names(map(titles.framework, frameworks))
-    summary = f"{counted(len(releases), 'release')} of {names}"
-    about = f"{summary}: the results, open findings and headline figure of each."
+    names = page.summary_of_names(titles.framework(one.framework) for one in releases)
+    about = f"{counted(len(releases), 'release')} of {names}: dates, results and best figures."
+    objections = None if data.is_public else _objections(data.audited)
     yield SitePage(
         addresses.PERFORMANCE,
         "Performance",
         about if releases else NONE,
-        partial(_list, frameworks, _objections(data.audited)),
-        below=[release.document for release in releases],
+        partial(_list, frameworks, objections),
+        below=[*(release.document for release in releases), *BELOW],
         label=LABEL,
     )
-    about = f"{summary}: the date, results and containers of each, and which is the newest."
-    archive = partial(_archive, frameworks)
-    yield SitePage(addresses.ARCHIVE, "Archive", about if releases else NONE, archive)
     for one in every:
         models = counted(len({result.model for result in one.results}), "model")
         parts = grouping.sections(one.results)
@@ -192,42 +197,32 @@ Frameworks = Mapping[str, Sequence[ReleaseData]]
 """The releases of each framework, the newest first."""
 
 
-def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str]) -> list[Block]:
-    """What each release has achieved, and how many open findings it has."""
+def _list(frameworks: Frameworks, objections: Mapping[ReleaseName, str] | None) -> list[Block]:
+    """What each release has achieved, and how many open findings it has; not where that is None."""
     if not frameworks:
         return [paragraph(NONE), page.no_data()]
     intro = (
-        "One page for each release: rolling branches first, then the newest version. "
-        f"{HEADLINE} is the best of the release; {RULE}."
-    )
-    rows: Rows = []
-    for one in itertools.chain(*frameworks.values()):
-        text = objections.get((one.framework, one.release), "")
-        audit = addresses.of_audit(one.framework, one.release)
-        top = headline_cell(one.shown, lambda result: f" on {result.system_title}")
-        rows.append((one, [*_counted(one, ()), link(text, audit) if text else "none", top]))
-    last = [HtmlHead("Open findings"), HtmlHead(HEADLINE, wide=True, near=True)]
-    return [paragraph(intro), page.AllDownloads(), *_sections(last, rows)]
-
-
-def _archive(frameworks: Frameworks) -> list[Block]:
-    """How much there is of each release, and which is the newest."""
-    if not frameworks:
-        return [paragraph(NONE), page.no_data()]
-    intro = (
-        "<p>Every release that counts; withdrawn ones are in the {{ link('changelog of the data', "
-        "changelog) }}. A page stays where it is when a newer one comes.</p>\n"
+        "<p>Rolling branches first, then the newest release. Best figure: pre-training, else "
+        "fine-tuning. See also the {{ link('changelog of the data', changelog) }} and the "
+        "{{ link('audit', audit) }}.</p>\n"
     )
     rows: Rows = []
     for releases in frameworks.values():
-        some = [one for one in releases if one.on_gpus] or releases
-        newest = next((one for one in some if is_numbered(one.release)), some[0])
+        newest = next((one for one in releases if is_numbered(one.release)), releases[0])
         for one in releases:
             marks = ["rolling"] if is_rolling(one.release) else []
             marks += ["newest"] if one.release is not None and one == newest else []
-            rows.append((one, [*_counted(one, marks), ", ".join(one.containers) or UNKNOWN]))
-    head = render_text(intro, changelog=addresses.CHANGELOG)
-    return [head, *_sections(heads("~Container"), rows)]
+            cells = _counted(one, marks)
+            if objections is not None:
+                text = objections.get((one.framework, one.release), "")
+                audit = addresses.of_audit(one.framework, one.release)
+                cells.append(link(text, audit) if text else "none")
+            best = headline_cell(one.shown, lambda result: f" on {result.system_title}")
+            rows.append((one, [*cells, best]))
+    last = [] if objections is None else [HtmlHead("Open findings")]
+    last.append(HtmlHead(HEADLINE, wide=True, near=True))
+    head = render_text(intro, changelog=addresses.CHANGELOG, audit=addresses.AUDIT)
+    return [head, page.AllDownloads(), *_sections(last, rows)]
 
 
 Rows = list[tuple[ReleaseData, list[HtmlCell | str]]]
@@ -236,8 +231,8 @@ Rows = list[tuple[ReleaseData, list[HtmlCell | str]]]
 def _sections(last: Sequence[HtmlHead], rows: Rows) -> Iterator[Section]:
     """A table of the releases of each framework."""
     first = heads(
-        "Release", "Date|of its newest page or run", "#Measured", "#Published", "#Models",
-        "#Systems",
+        "Release", "Date|of its newest page or run, else the month in its version", "#Measured",
+        "#Published", "#Models", "#Systems",
     )  # fmt: skip
     for framework, some in grouped(rows, lambda row: row[0].framework).items():
         title = titles.framework(framework)
@@ -259,6 +254,7 @@ def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]
     )
     days = [it.published_on for it in release.results if it.published_on]
     days += [it.started_at.date() for it in release.results if it.started_at]
+    month = release.month
     shown = release.shown
     measured = sum(result.is_measured for result in shown)
     models, systems = ({getattr(one, name) for one in shown} for name in ("model", "system"))
@@ -266,6 +262,6 @@ def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]
     return [
         # sorted by title: a version alone would be sorted as a number, 0.10 before 0.9
         HtmlCell(name, sort=release.title),
-        max(days).isoformat() if days else UNKNOWN,
+        max(days).isoformat() if days else f"{month:%Y-%m}" if month else UNKNOWN,
         *(f"{number:,}" for number in numbers),
     ]

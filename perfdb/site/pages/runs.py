@@ -38,8 +38,8 @@ from perfdb.site.tables import HtmlRow, HtmlTable, plain
 from perfdb.site.templates import code, facts, joined, link, paragraph, render, render_text
 from perfdb.stated import RATE, figure
 
-NO_RUNS: Final = "The store has no runs that count: every figure is from a published page."
-NO_RUNS_ON_GPUS: Final = "The store has no runs on GPUs."
+NO_RUNS: Final = "There are no runs: every figure is from a published page."
+NO_RUNS_ON_GPUS: Final = "There are no runs on GPUs."
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -98,8 +98,8 @@ def _index(results: Sequence[SiteResult], num_tests: int, any_results: bool) -> 
         none = NO_RUNS_ON_GPUS if num_tests else NO_RUNS
         return [paragraph(none), aside] if any_results else [no_data()]
     intro = render_text(
-        "<p>All runs, newest first. The {{ link('changelog of the data', changelog) }} has those "
-        "withdrawn. A log that states no start counts from when it was read.</p>\n",
+        "<p>All runs, newest first. Logs without a start time are sorted by when they were "
+        "ingested. Withdrawn runs are in the {{ link('changelog of the data', changelog) }}.</p>\n",
         changelog=addresses.CHANGELOG,
     )
     return [joined((intro, aside)), *offered("Runs", results, columns.RUNS)]
@@ -165,7 +165,7 @@ def _redacted(page: RunData, *, names: bool) -> RunData:
 
 def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
     def kept(text: str | None, language: str, what: str) -> Block:
-        return Code(text, language) if text else paragraph(f"The run kept no {what}.")
+        return Code(text, language) if text else paragraph(f"The run has no {what}.")
 
     changed = render_text(
         "<p>{{ text }}; see the {{ link('changelog', changelog) }}.</p>\n",
@@ -175,16 +175,15 @@ def _run(page: RunData, since: Since | None, corrected: str) -> list[Block]:
     summary = page.run.summary or {}
     worker = {f"worker: {name}": _of_ranks(value) for name, value in summary.items()}
     environment = flat({**page.run.environment, **worker})
-    none = paragraph("The run kept nothing of its machine and software.")
+    none = paragraph("The run has no record of its machine and software.")
     return [
         _key_figures(page.result),
         IndexEntry(page.run.run_id),
         _outcome(page),
         *([changed] if corrected else []),
         *_checkpoint(page),
+        Section("By step", [_charts(page) or paragraph("The run has no steps.")]),
         Section("Figures", [*_reproduced(page), figures_table(page)]),
-        Section("Step times", [charts.step_times(page) or paragraph("The run left no step.")]),
-        *_charts(page),
         Section("Steps", [_steps(page)]),
         Section("Case", [_case(page.result)]),
         *([Section("Since the run before", _changed(page, since))] if since else []),
@@ -215,17 +214,16 @@ STEP_FIGURES: Final[Mapping[str, Callable[[RunStep], float | None]]] = {
 """What steps have besides their times, by the name of its axis."""
 
 
-def _charts(page: RunData) -> list[Block]:
-    """Throughput, loss, gradient norm and memory over the steps, as far as they are known."""
+def _charts(page: RunData) -> Markup:
+    """Step time, throughput, loss, gradient norm and memory over the steps, as far as known."""
     result = page.result
     tokens = result.global_batch_size * result.sequence_length / result.num_gpus
     measures = dict(STEP_FIGURES)
     if figure(result, RATE) is not None and not result.has_note(NoteCode.VARIABLE_LENGTH_STEPS):
         measures = {METRICS[RATE].title: lambda step: tokens / step.step_time_s, **measures}
-    drawn = joined(charts.over_steps(page, name, of) for name, of in measures.items())
-    if not drawn:
-        return []
-    return [Section("Other figures by step", [charts.with_note(drawn, Markup(""))])]
+    others = (charts.over_steps(page, name, of) for name, of in measures.items())
+    drawn = joined((charts.step_times(page), *others))
+    return charts.with_note(drawn, Markup("")) if drawn else drawn
 
 
 def _reproduced(page: RunData) -> list[Block]:
@@ -245,7 +243,7 @@ def _changed(page: RunData, since: Since) -> list[Block]:
     run = link(earlier.text, earlier.document)
     if not apart:
         return [joined((Markup("<p>Nothing differs from "), run, Markup(".</p>\n")))]
-    intro = Markup("<p>What differs from {}, as {} has it:</p>\n")
+    intro = Markup("<p>Differences from {}; to see them in a terminal, run {}:</p>\n")
     command = shlex.join(["perfdb", "diff", earlier.text, page.run.run_id])
     titles = heads("Field", "~Before", "~Here")
     return [intro.format(run, code(command)), plain("Since", titles, run_diff.rows(apart))]
@@ -274,7 +272,7 @@ def _outcome(page: RunData) -> Markup:
     recipe = link(run.recipe, addresses.of_recipe(run.recipe)) if run.recipe else units.UNKNOWN
     commit = str(run.environment.get("git_commit"))[:12]
     is_dirty = run.environment.get("git_dirty")
-    many = f"run {run.attempt:,} of those that --repeat asked for" if run.attempt > 1 else ""
+    many = f"repeat {run.attempt:,}" if run.attempt > 1 else ""
     started, ended = (
         f"{moment(when)} UTC" if when else units.UNKNOWN for when in (run.started_at, run.ended_at)
     )
@@ -318,24 +316,24 @@ def figures_table(page: RunData) -> Markup:
         ("Audit", cells.flag_mark(result) or "no error and no warning"),
     ]
     grounds = [(name, text) for name, text in known if text != units.UNKNOWN]
-    return joined((made, facts("What the figures rest on", grounds)))
+    return joined((made, facts("Basis of the figures", grounds)))
 
 
 def _derived(result: SiteResult) -> list[tuple[str, ...]]:
     """Each metric as tables print it, and its formula with this run's numbers."""
     tokens, flops = result.tokens_per_sec_per_gpu, result.model_tflops_per_sec_per_gpu
     per_token = units.significant(flops / tokens * 1e3) if flops and tokens else None
-    no_flops = "no tokens/s/GPU" if tokens is None else "no formula for this model and task"
+    no_flops = "no tokens/s/GPU" if tokens is None else "no FLOPs formula for this model and task"
     no_peak = "no peak for this system and precision"
     if result.precision is None:
-        no_peak = "the precision is not stated"
+        no_peak = "precision not stated"
     shown = {name: formatted(column, getattr(result, name)) for name, column in FIGURES.items()}
     numbers = {
         "step_time_s": f"median of {result.num_steps} steps: {result.window}",
         RATE: (
             f"{result.global_batch_size:,} × {result.sequence_length:,} ÷ {shown['step_time_s']} ÷ "
             f"{result.num_gpus:,}" if tokens
-            else "not computed: its steps do not all have GBS × sequence length tokens"
+            else "not computed: steps differ in tokens"
         ),
         FLOPS: (
             f"{per_token} GFLOP per token, convention {result.flops_convention}"
@@ -388,7 +386,7 @@ def _memory(page: RunData) -> Iterator[tuple[str, ...]]:
         size, stated_by = recorded, "the run"
     free = metrics.memory_headroom(peak, size) if size else None
     numbers = f"1 − {units.gib(peak)} ÷ {units.gib(size)}, as {stated_by} says"
-    known = numbers if free is not None else "the memory of its GPUs is not known"
+    known = numbers if free is not None else "GPU memory unknown"
     yield "Memory headroom", units.percent(free), "1 − peak memory ÷ memory of the GPU", known
 
 

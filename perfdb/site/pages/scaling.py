@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from itertools import product
-from typing import Final, Literal, get_args
+from typing import Final
 
 from docutils.nodes import make_id
 from markupsafe import Markup
@@ -13,6 +12,8 @@ from markupsafe import Markup
 from perfdb import metrics, units
 from perfdb.audit.interval import half_unit
 from perfdb.catalog import colors
+from perfdb.compare.scaling import RATES, Rate, Scaled, qualifiers, same_work, series_of
+from perfdb.compare.scaling import efficiency as shares_of
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
 from perfdb.site import addresses, charts
@@ -23,7 +24,6 @@ from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
 from perfdb.site.data import Audited, SiteData, SiteResult
 from perfdb.site.grouping import newest_first, release_title, section_title, system_order
 from perfdb.site.page import Block, Section, SitePage, no_data, summary_of_names
-from perfdb.site.pages.best_results import RATES, Rate, best_of_each, qualifiers
 from perfdb.site.pages.comparisons import names
 from perfdb.site.pages.parts import heads, href, label, link_cell, note, precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
@@ -36,10 +36,10 @@ RULE: Final = "scaling"
 BASELINE: Final = 80.0
 """In percent: where the axis of efficiencies begins at the highest, as else noise looks large."""
 WHAT: Final = (
-    "The same work on more and more GPUs. Efficiency is the rate of each GPU as a share of that at "
-    "the smallest scale. Rows with open errors are in no series."
+    "The same work on more GPUs. Efficiency is the rate per GPU ÷ that at the smallest scale. Rows "
+    "with open errors are left out."
 )
-NONE: Final = "The store has no work at two or more numbers of GPUs yet."
+NONE: Final = "No work has results on two or more GPU counts yet."
 
 _PRINTED: Final = 0.0005
 """Half a unit of an efficiency as it is printed: 100.0 %."""
@@ -47,28 +47,15 @@ _DUST: Final = 1e-9
 """What floating-point arithmetic may add."""
 
 
-Scaling = Literal["weak", "strong"]
-SCALINGS: Final[Sequence[Scaling]] = get_args(Scaling)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScalingSeries:
-    """The same work on two or more numbers of GPUs, in ascending order, the best of each.
-
-    Weak: the global batch grows with the GPUs. Strong: it stays as it is. `rate` is the figure
-    that all of them know. `wrong` counts the rows with open errors, of which none is among them.
-    """
-
-    scaling: Scaling
-    rate: Rate
-    points: tuple[SiteResult, ...]
-    wrong: int
+@dataclass(frozen=True)
+class ScalingSeries(Scaled[SiteResult]):
+    """The same work on two or more numbers of GPUs, with its place on a page."""
 
     @property
     def anchor(self) -> str:
         """What it is called on its page, the same in every build and whatever its figures."""
         first = self.points[0]
-        known = (first.model, *_work(first, self.scaling), self.scaling, self.rate)
+        known = (first.model, *same_work(first, self.scaling), self.scaling, self.rate)
         return addresses.hashed("series", known)
 
     @property
@@ -144,40 +131,19 @@ def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
 
 def _series_of(results: Iterable[SiteResult]) -> Iterator[ScalingSeries]:
     """Every way in which results are the same work at several scales, weak scaling first."""
-    by_rate = grouped(
-        results, lambda one: next((it for it in RATES if figure(one, it) is not None), None)
-    )
-    for scaling, rate in product(SCALINGS, RATES):
-        same = grouped(by_rate.get(rate, ()), partial(_work, scaling=scaling))
-        for some in same.values():
-            best = best_of_each(some, rate, lambda one: one.num_gpus)
-            if len(best) > 1:
-                points = tuple(best[count] for count in sorted(best))
-                wrong = sum(one.has_open_errors for one in some)
-                yield ScalingSeries(scaling=scaling, rate=rate, points=points, wrong=wrong)
-
-
-def _work(result: SiteResult, scaling: Scaling) -> tuple[object, ...]:
-    """What stays the same: last the samples of each GPU, or those of all."""
-    gpus = result.num_gpus if scaling == "weak" else 1
-    return (
-        result.task, result.variant, qualifiers(result), result.origin, result.precision,
-        result.sequence_length, Fraction(result.global_batch_size, gpus),
-    )  # fmt: skip
+    yield from (ScalingSeries(**vars(one)) for one in series_of(results))
 
 
 def efficiency(series: ScalingSeries) -> dict[int, float]:
     """The rate of each GPU as a share of that at the smallest scale, by number of GPUs."""
-    return metrics.scaling_efficiency(
-        {one.num_gpus: figure(one, series.rate) or 0.0 for one in series.points}
-    )
+    return shares_of(series.points, series.rate)
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release over the numbers of GPUs of a system, and their list."""
     releases = len({(it.framework, it.release) for it in data.scaling})
     number = units.counted(releases, "release")
-    about = f"The same work on more and more GPUs, with its efficiency, in {number}."
+    about = f"The same work on more GPUs, with its efficiency, in {number}."
     below = [page.document for page in data.scaling]
     body = partial(_index, data.scaling, bool(data.results))
     yield SitePage(addresses.SCALING, "Scaling", about, body, below=below)
@@ -270,7 +236,7 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
         points = tuple((float(gpus), share * 100) for gpus, share in values.items())
         texts = tuple(map(units.percent, values.values()))
         shares.append(ChartLine(named, points, texts, colour=colour))
-    name = "ideal: as at the smallest scale"
+    name = "ideal"
     ideal = [
         ChartLine(name, tuple((gpus, line.points[0][1]) for gpus, _ in line.points), ideal=True)
         for line in rates
@@ -285,7 +251,7 @@ def _charts(title: str, rate: Rate, series: Sequence[ScalingSeries]) -> Markup:
         charts.over_gpus(title, METRICS[rate].title, [*rates, *ideal]),
         charts.over_gpus(f"{title}: efficiency", axis, [*shares, flat], low),
     )
-    which = f"The first {len(shown)} of {len(series)} series are drawn."
+    which = f"The chart shows {len(shown)} of {len(series)} series."
     return charts.with_note(joined(drawn), note(which if len(series) > len(shown) else ""))
 
 

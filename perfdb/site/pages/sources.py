@@ -128,18 +128,18 @@ def _lines(result: SiteResult, corrected: str, recipe: str | None) -> Sequence[t
     line = f"line {result.source_line}" if result.source_line else "this page"
     to_line = href(line, f"#L{result.source_line or 1}")
     printed = " · ".join(f"{name} {text}" for name, text in result.raw.items() if text)
-    steps = f"{result.num_steps:,}" if result.num_steps else "the page does not say how many"
+    steps = f"{result.num_steps:,}" if result.num_steps else "not stated on the page"
     tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
     changelog = link("changelog", addresses.CHANGELOG)
     recipes = link("the recipes", addresses.RECIPES)
-    none = joined(("a published row names none that perfdb has; of runs there are ", recipes))
+    none = joined(("none for this row; see ", recipes))
     known: list[tuple[str, str]] = [
         ("Figures", joined(("as published, on ", to_line))),
         ("As printed", printed),
         ("Steps", steps),
-        ("Window", result.window or "the page does not say which steps"),
-        ("Spread", "the page states none"),
-        ("Convention", result.flops_convention or "the page does not say how FLOPs are counted"),
+        ("Window", result.window or "not stated on the page"),
+        ("Spread", "not stated on the page"),
+        ("Convention", result.flops_convention or "not stated on the page"),
         ("No figures", result.withheld_text),
         *(("Note", note) for note in result.note_texts),
         ("Recipe", link(recipe, addresses.of_recipe(recipe)) if recipe else none),

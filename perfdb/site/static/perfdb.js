@@ -63,7 +63,7 @@ function makeSortable(table) {
 
 const LEAST_ROWS = 4;
 
-const RULE = "Shows the rows in which each of these words begins a word or a number";
+const RULE = "Show rows in which each of these words starts a word or number";
 
 // "64" begins 64 and 640, and stands inside 1640: nothing may come before it that it goes on from.
 function beginning(word) {
@@ -185,7 +185,7 @@ function makeCopy(table, status, name, format) {
       await copied(format(texts(table)));
       status.textContent = `${counted(table)}, copied`;
     } catch {
-      status.textContent = "The browser refuses to copy";
+      status.textContent = "The browser blocked copying";
     }
   });
   return button;

@@ -1,0 +1,241 @@
+"""Tables on stdout that fit a terminal; --wide has the rest.
+
+Where stdout is no terminal they are as wide as `PIPE_COLUMNS`, and no text is cut.
+"""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+import click
+
+from perfdb.text import visible
+from perfdb.units import text
+
+PIPE_COLUMNS: Final = 120
+"""The width of a table where stdout is no terminal; scripts use --json."""
+
+MOST_LINES: Final = 2
+"""Lines of a cell in a terminal, unless --wide asks for all of it."""
+
+LEAST: Final = 12
+"""Columns of text that a cell keeps, however narrow the terminal is."""
+
+SLACK: Final = 8
+"""So many columns too many are no reason for another layout: names are broken at hyphens."""
+
+LONGEST: Final = 44
+"""A word that is longer, such as a path, may be broken."""
+
+_WIDE: Final = "perfdb.wide"
+_HIDDEN: Final = "perfdb.hidden"
+_GAP: Final = "  "
+_INDENT: Final = "  "
+
+_COLORS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("error", "failed", "rejected", "slower", "higher", "WRONG", "withdrawn"), "red"
+    ),
+    **dict.fromkeys(("can't tell", "not judged", "revised", "warning", "skipped"), "yellow"),
+    **dict.fromkeys(("faster", "finished", "lower", "new", "recovered"), "green"),
+    "info": "blue",
+}
+"""The color of a line of a cell that is one of these words: verdicts, severities and outcomes."""
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _keep(context: click.Context, _option: object, value: bool) -> None:
+    context.meta[_WIDE] = value
+
+
+wide_option = click.option(
+    "--wide", is_flag=True, expose_value=False, callback=_keep,
+    help="Show every column and all text, however wide the table gets.",
+)  # fmt: skip
+"""--wide, which `print_table` finds in the context."""
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a terminal, or is to be treated as one."""
+    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+def styled(words: str, **style: object) -> str:
+    """Words for stdout in a color or weight, where it is a terminal that has them."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal()
+    return words if plain or not words else click.style(words, **style)  # type: ignore[arg-type]  # click's own
+
+
+def colored(word: str) -> str:
+    """A verdict, severity or outcome in its color."""
+    color = _COLORS.get(word.strip())
+    return styled(word, fg=color) if color else word
+
+
+def echo(line: str) -> None:
+    """Print a line of `styled` words on stdout."""
+    click.echo(line, color=True)
+
+
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    spare: Sequence[str] = (),
+) -> None:
+    """Print a table that fits; unknown is –.
+
+    Where it does not fit it lacks columns of `spare`, the first first. Then columns are broken
+    between words, or the first one becomes a line above each row.
+    """
+    context = click.get_current_context(silent=True)
+    wide = context.meta.get(_WIDE) if context else None
+    known = [[visible(text(cell)).strip("\n") for cell in row] for row in rows]
+    table = _Table(list(columns), known, is_cut=wide is False and is_terminal())
+    most = shutil.get_terminal_size().columns if is_terminal() else PIPE_COLUMNS
+    hidden = [] if wide else table.drop(spare, most)
+    lines = table.lines(table.across if wide else most)
+    echo("\n".join([*(styled(line, bold=True) for line in visible(title).split("\n")), ""]))
+    echo("\n".join([*lines, ""]))
+    if context and wide is False:
+        _promise(context, [*hidden, *(["some text"] if table.lacks_text else [])])
+
+
+def _promise(context: click.Context, what: Sequence[str]) -> None:
+    """Say once, at the end of the command, what --wide would show."""
+    known: dict[str, None] = context.meta.setdefault(_HIDDEN, {})
+    if what and not known:
+        context.call_on_close(
+            lambda: click.echo(f"not shown: {', '.join(known)}; --wide shows all", err=True)
+        )
+    known.update(dict.fromkeys(what))
+
+
+@dataclass
+class _Table:
+    """Columns and rows of text; a cell may have several lines."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    is_cut: bool
+    """Whether a cell has `MOST_LINES` at most."""
+    lacks_text: bool = False
+
+    def _spans(self, parts: Callable[[str], list[str]]) -> list[int]:
+        """How wide the widest of some parts of each column's cells is."""
+        cells = zip(self.columns, *self.rows, strict=True)
+        return [max(_width(it) for cell in some for it in parts(cell) or [""]) for some in cells]
+
+    @property
+    def across(self) -> int:
+        """How wide the table is where no line is broken."""
+        return _across(self._spans(str.splitlines))
+
+    def drop(self, spare: Sequence[str], most: int) -> list[str]:
+        """Leave out columns that are spare, as few as possible; their names."""
+        dropped: list[str] = []
+        for name in spare:
+            if self.across <= most:
+                break
+            at = self.columns.index(name)
+            for row in (self.columns, *self.rows):
+                del row[at]
+            dropped.append(name)
+        return dropped
+
+    def lines(self, most: int) -> list[str]:
+        """Its lines, none wider than `most` where that is possible."""
+        first, *others = least = [min(it, LONGEST) for it in self._spans(str.split)]
+        widths = self._spans(str.splitlines)
+        is_prose = widths[0] > max(first, most // 3) or _across(least) > most + SLACK
+        is_above = is_prose and _across(widths) > most and _across([0, *others]) <= most
+        heads = [row[0].splitlines() for row in self.rows] if is_above else []
+        if heads:
+            name, self.columns[0], widths[0], least[0] = self.columns[0], "", 0, 0
+            self.rows = [["", *row[1:]] for row in self.rows]
+        head, blocks = self._drawn(_narrowed(widths, least, most))
+        if heads:
+            head.insert(0, styled(name, bold=True))
+            blocks = [[*self._above(lines, most), *block, *self._below(lines, most)]
+                      for lines, block in zip(heads, blocks, strict=True)]  # fmt: skip
+        air = [""] if max(map(len, blocks), default=0) > MOST_LINES + bool(heads) else []
+        return [*head, *(it for block in blocks for it in [*block, *air])]
+
+    def _above(self, lines: Sequence[str], most: int) -> list[str]:
+        """The name of a row, above its cells."""
+        return [styled(it, bold=True) for it in self._broken(lines[0], most).split("\n")]
+
+    def _below(self, lines: Sequence[str], most: int) -> list[str]:
+        """What there is to know of a row besides, below its cells."""
+        indent = 2 * _INDENT
+        said = [" · ".join(lines[1:])] if self.is_cut and lines[1:] else lines[1:]
+        parts = [it for one in said for it in self._broken(one, most - len(indent), 1).split("\n")]
+        return [styled(f"{indent}{it}", dim=True) for it in parts]
+
+    def _broken(self, cell: str, width: int, most_lines: int = MOST_LINES) -> str:
+        """A text in lines of a width; a text that is cut ends in …."""
+        wrapped = (textwrap.wrap(it, width, break_on_hyphens=True) for it in cell.split("\n"))
+        lines = [it for some in wrapped for it in some or [""]]
+        if not self.is_cut or len(lines) <= max(most_lines, cell.count("\n") + 1):
+            return "\n".join(lines)
+        self.lacks_text = True
+        return "\n".join([*lines[: most_lines - 1], f"{lines[most_lines - 1][: width - 1]}…"])
+
+    def _drawn(self, widths: Sequence[int]) -> tuple[list[str], list[list[str]]]:
+        """The lines of the header and of each row. Numbers, but no names, are flush right."""
+        places = range(len(widths))
+        right = {at for at in places[1:] if all(_is_number(row[at]) for row in self.rows)}
+
+        def lines(row: Sequence[str], style: Callable[[str], str]) -> list[str]:
+            cells = [
+                self._broken(cell, max(1, width)).split("\n")
+                for cell, width in zip(row, widths, strict=True)
+            ]
+            found = []
+            for number in range(max(map(len, cells))):
+                words = [cell[number] if number < len(cell) else "" for cell in cells]
+                air = [" " * (widths[at] - _width(words[at])) for at in places]
+                shown = (air[at] + style(words[at]) if at in right else style(words[at]) + air[at]
+                         for at in places)  # fmt: skip
+                found.append(_GAP.join(shown).rstrip())
+            return found
+
+        head = [*lines(self.columns, partial(styled, bold=True)), "─" * _across(widths)]
+        return head, [lines(row, colored) for row in self.rows]
+
+
+def _across(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _narrowed(widths: Sequence[int], least: Sequence[int], most: int) -> list[int]:
+    """Widths that fit if the least ones do, each time the one that has the most to spare less."""
+    found = list(widths)
+    while _across(found) > most:
+        spare = [width - few for width, few in zip(found, least, strict=True)]
+        if max(spare) <= 0:  # words are broken
+            spare = [width if width > LEAST else 0 for width in found]
+        if max(spare) <= 0:
+            break
+        found[spare.index(max(spare))] -= 1
+    return found
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, with separators, a unit or a sign, or is unknown."""
+    return not cell.strip("0123456789.,+-–% ")
+
+
+def _width(line: str) -> int:
+    """The columns of a terminal that a line takes."""
+    if line.isascii():
+        return len(line)
+    from rich.cells import cell_len
+
+    return cell_len(line)
