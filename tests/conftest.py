@@ -118,9 +118,11 @@ def preloaded() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated SQLite file, to be copied."""
-    path = tmp_path_factory.mktemp("template") / "template.sqlite"
-    migrate.upgrade(store_url(str(path)))
-    return path
+
+    def make(folder: Path) -> None:
+        migrate.upgrade(store_url(str(folder / "template.sqlite")))
+
+    return made_once(tmp_path_factory, "template", make) / "template.sqlite"
 
 
 @pytest.fixture

@@ -337,7 +337,7 @@ def digits(value: float, decimals: int, cut: bool) -> str:
 
 
 @given(st.booleans().flatmap(printed_releases))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_consistent_rows_are_never_found(rows: list[dict[str, Any]]) -> None:
     """One row's step time with a single digit excuses nothing and contradicts nothing."""
     assert [] == [finding.message for finding in audit(result(**row) for row in rows)]
@@ -351,7 +351,7 @@ CHANGEABLE = (
 
 
 @given(printed_releases(False), st.sampled_from(CHANGEABLE), st.floats(0.1, 4), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_field_that_is_a_tenth_off_is_found(
     rows: list[dict[str, Any]], field: str, off: float, more: bool
 ) -> None:

@@ -1,9 +1,9 @@
 """Ingest by many processes at once, and by processes that are killed: the same rows in the end."""
 
 import multiprocessing
+import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,12 +15,13 @@ import pytest
 from sqlalchemy import URL, func, select
 from sqlalchemy.exc import DBAPIError
 
+from perfdb import cli
 from perfdb.db import results as store
 from perfdb.db.rows import SourceFile
 from perfdb.db.session import reading
 from perfdb.db.tables import results, run_files, runs, steps
 from perfdb.errors import StoreError
-from perfdb.ingest import Options, ingest
+from perfdb.ingest import Options, ingest, pipeline
 from perfdb.pages.base import PageContext
 from tests import factories
 from tests.snapshots import snapshot
@@ -31,13 +32,9 @@ RUNS = 30
 PAGE_ROWS = 80
 FILES_OF_A_RUN = 6
 NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
-# So few runs in a transaction that there are many to be killed in.
-COMMAND = [
-    sys.executable, "-c",
-    "from perfdb.cli import main; from perfdb.ingest import pipeline; pipeline.MOST_SOURCES = 5;"
-    "main()",
-    "ingest", "--framework", "nemo", "--release", "25.04", "--precision", "bf16",
-]  # fmt: skip
+WORDS = ("ingest", "--framework", "nemo", "--release", "25.04", "--precision", "bf16")
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload([__name__])  # imports take longer than what is tested
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +76,10 @@ def test_processes_at_once_store_what_one_stores(
     empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
 ) -> None:
     """From a database that does not exist yet: they migrate it and fill it together."""
-    forking = multiprocessing.get_context("forkserver")
-    forking.set_forkserver_preload([__name__])  # imports take longer than what is tested
-    start = forking.Barrier(PROCESSES)
+    start = FORKING.Barrier(PROCESSES)
     address = empty_database.render_as_string(hide_password=False)
     processes = [
-        forking.Process(target=ingest_together, args=(start, address, tree))
+        FORKING.Process(target=ingest_together, args=(start, address, tree))
         for _ in range(PROCESSES)
     ]
     for process in processes:
@@ -151,19 +146,25 @@ def is_being_made(url: URL) -> bool:
     return int(found) > 1
 
 
-def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int:
+def command(*words: str) -> None:
+    """The real command, with so few runs in a transaction that there are many to be killed in."""
+    pipeline.MOST_SOURCES = 5
+    sys.argv = ["perfdb", *words]
+    with Path(os.devnull).open("w") as sys.stdout, Path(os.devnull).open("w") as sys.stderr:
+        cli.main()
+
+
+def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None:
     """Start the real command and kill it with SIGKILL when it is time; how it ended."""
     address = url.render_as_string(hide_password=False)
-    process = subprocess.Popen(
-        [*COMMAND, "--db", address, str(tree)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not is_time() and process.poll() is None:
+    process = FORKING.Process(target=command, args=(*WORDS, "--db", address, str(tree)))
+    process.start()
+    while not is_time() and process.is_alive():
         time.sleep(0.001)
     time.sleep(random.uniform(0, 0.01))  # anywhere inside the next transaction
     process.kill()
-    return process.wait()
+    process.join()
+    return process.exitcode
 
 
 def assert_every_source_is_whole_or_absent(url: URL) -> None:

@@ -162,7 +162,7 @@ def test_a_run_that_failed_is_listed_with_its_reason_and_names_no_machine(site: 
     aside = found(release_page.select_one("details:not([open]).perf-more"))
     assert "1 run without figures" == words(aside.summary)
     [line] = aside.select("li")
-    assert "the run was out of memory" in words(line)
+    assert "the run ran out of memory" in words(line)
     assert "../../runs/out-of-memory.html" == found(line.a)["href"]
     assert [] == release_page.select(f"tr#{line['id']}")
     assert "Linux 6.1" in made.get_text()
