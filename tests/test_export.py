@@ -343,6 +343,6 @@ def test_every_price_that_is_none_is_told_of_at_once() -> None:
     with pytest.raises(InputError) as error:
         results.prices(said)
     assert said == [problem.where.removeprefix("--price ") for problem in error.value.problems]
-    assert catalog.other_systems() == error.value.problems[0].remedy
+    assert catalog.other_systems("dgx-h1000") == error.value.problems[0].remedy
     with pytest.raises(InputError, match=r"^--price: dgx-h100: given twice; keep one of them$"):
         results.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])
