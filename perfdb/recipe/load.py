@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfdb import catalog, yamlfile
-from perfdb.errors import Diagnostic, RecipeError, nearest
+from perfdb.errors import Diagnostic, RecipeError, suggestion
 from perfdb.hardware import readable
 from perfdb.recipe import automodel, choose
 from perfdb.recipe.check import faults
@@ -191,7 +191,7 @@ def unknown_names(
         for name in value if isinstance(value, list) else [value]:
             if isinstance(name, str) and name and name not in choices:
                 is_system = field == "systems"
-                remedy = catalog.other_systems(name) if is_system else nearest(name, choices)
+                remedy = catalog.other_systems(name) if is_system else suggestion(name, choices)
                 message = f"no {field.removesuffix('s')} {name!r}"
                 yield document.problem((*above, field, *below), message, remedy)
 
