@@ -157,7 +157,7 @@ class TestTexts:
 
     def test_junit_fails_on_what_closes_a_gate(self):
         closing = {id(it) for it in SLOWER.slower(lambda _: 0.2)}
-        root = ElementTree.fromstring(triage.junit([("1 → 2", SLOWER)], closing))
+        root = ElementTree.fromstring(triage.junit([("1 → 2", triage.checks(SLOWER, closing))]))
         (suite,) = root
         assert ("3", "1", "0") == (suite.get("tests"), suite.get("failures"), suite.get("skipped"))
         assert ["slower Tokens/s/GPU × 0.700; published"] == [
@@ -167,12 +167,13 @@ class TestTexts:
     def test_junit_is_one_document_of_all_frameworks_with_what_is_missing(self):
         lost = comparison([printed(1_000)], [])
         closing = {id(lost.only_a[0])}
-        text = triage.junit([("a 1 → a 2", SLOWER), ("b 1 → b 2", lost)], closing)
+        both = (("a 1 → a 2", SLOWER), ("b 1 → b 2", lost))
+        text = triage.junit((title, triage.checks(found, closing)) for title, found in both)
         suites = ElementTree.fromstring(text).findall("testsuite")
         assert [("a 1 → a 2", "0"), ("b 1 → b 2", "1")] == [
             (it.get("name"), it.get("failures")) for it in suites
         ]
-        skipped = triage.junit([("b 1 → b 2", lost)], ())
+        skipped = triage.junit([("b 1 → b 2", triage.checks(lost, ()))])
         assert ["missing in B"] == [
             it.get("message") for it in ElementTree.fromstring(skipped).iter("skipped")
         ]

@@ -12,8 +12,8 @@ from perfdb.ingest import Options, ingest
 from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
-from perfdb.site.data import read as contents
 from perfdb.site.pages.revisions import events
+from perfdb.site.read import read as contents
 from perfdb.verify import verify
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
@@ -83,7 +83,7 @@ def test_each_withdrawal_of_a_run_keeps_its_own_reason(store: URL, perfdb: Shell
     perfdb("withdraw", "bad", "--reason", "last")
 
     with reading(store) as connection:
-        found = events(contents(connection).revisions, ())
+        found = events(contents(connection, (), {}).revisions, ())
     of_bad = [it for it in reversed(found) if it.result and it.result.run_id == "bad"]
     assert [
         ("added", None), ("withdrawn", "too hot"), ("restored", None), ("corrected", None),

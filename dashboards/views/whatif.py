@@ -10,7 +10,7 @@ from dashboards.views.history import choose, choose_precision
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import report
-from perfdb.compare.estimate import FARTHEST, Estimate, Training, estimate
+from perfdb.compare.estimate import FARTHEST, Estimate, PlannedTraining, estimate
 from perfdb.metrics import METRICS, TRILLION
 from perfdb.queries.best import Narrowing
 from perfdb.record import Origin
@@ -59,7 +59,7 @@ def _work(store: data.Store) -> Narrowing:
         return where.but(precision=[choose_precision(store, where)])
 
 
-def _asked(lengths: list[int]) -> Training:
+def _asked(lengths: list[int]) -> PlannedTraining:
     columns = st.columns(4)
     tokens = columns[0].number_input(
         "Tokens (trillions)", 0.001, 1e6, 1.0, key="tokens", bind="query-params", format="%g"
@@ -73,10 +73,10 @@ def _asked(lengths: list[int]) -> Training:
         "Price of a GPU-hour", 0.0, 1e6, None, key="price", bind="query-params", format="%g",
         placeholder="none", help="In any currency: the cost is in the same.",
     )  # fmt: skip
-    return Training(tokens * TRILLION, gpus, words[length], price)
+    return PlannedTraining(tokens * TRILLION, gpus, words[length], price)
 
 
-def _refused(known: list[int], asked: Training) -> None:
+def _refused(known: list[int], asked: PlannedTraining) -> None:
     if not known:
         st.warning("No estimate: the store has no rate of this model on this system, in this "
                    "precision.")  # fmt: skip

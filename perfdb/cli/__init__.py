@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("perfdb.cli.audit:audit", "Find results that contradict themselves."),
     "verify": ("perfdb.cli.verify:verify", "Check the store against its original files."),
     "recompute": ("perfdb.cli.recompute:recompute", "Recompute figures from stored steps."),
-    "export": ("perfdb.cli.export:export", "Export results, runs, or steps."),
+    "export": ("perfdb.cli.export:export", "Export as CSV, JSON, Parquet, Markdown, or PyTorch."),
     "publish": ("perfdb.cli.publish:publish", "Write release pages for another project's docs."),
     "recipes": ("perfdb.cli.recipes:recipes", "List, show, and check recipes."),
     "systems": ("perfdb.cli.catalog:systems", "List the systems, and detect this one."),

@@ -20,7 +20,7 @@ STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
 
 @click.group(epilog=examples("perfdb export results --format csv --output results.csv"))
 def export() -> None:
-    """Export results, runs, or steps to other tools."""
+    """Export results, runs, or steps as CSV, JSON, Parquet, Markdown, or PyTorch records."""
 
 
 @export.command(

@@ -15,7 +15,7 @@ shorter: beyond it the rate of a GPU is another one (efficiency, attention, layo
 
 
 @dataclass(frozen=True)
-class Training:
+class PlannedTraining:
     """What is to be trained: so many tokens on so many GPUs; None: at any sequence length."""
 
     tokens: float
@@ -39,7 +39,7 @@ class Estimate:
     distance: tuple[str, ...]
 
 
-def estimate(results: Iterable[Result], asked: Training) -> Estimate | None:
+def estimate(results: Iterable[Result], asked: PlannedTraining) -> Estimate | None:
     """From the nearest of some results of one model, system and precision; None: none is near.
 
     The nearest has the fewest times more or fewer GPUs and the nearest sequence length; of
@@ -66,7 +66,7 @@ def estimate(results: Iterable[Result], asked: Training) -> Estimate | None:
     )
 
 
-def _times(it: Result, asked: Training) -> tuple[float, float]:
+def _times(it: Result, asked: PlannedTraining) -> tuple[float, float]:
     """How many times as many, or as few, the GPUs and the tokens of a sequence are."""
     sequence = asked.sequence_length or it.sequence_length
     pairs = ((it.num_gpus, asked.num_gpus), (it.sequence_length, sequence))
@@ -74,7 +74,7 @@ def _times(it: Result, asked: Training) -> tuple[float, float]:
     return gpus, tokens
 
 
-def _distance(it: Result, asked: Training) -> Iterator[str]:
+def _distance(it: Result, asked: PlannedTraining) -> Iterator[str]:
     if it.num_gpus != asked.num_gpus:
         gpus, _ = _times(it, asked)
         way = "fewer" if it.num_gpus < asked.num_gpus else "more"

@@ -3,14 +3,25 @@
 from collections.abc import Collection, Iterable
 from functools import reduce
 from operator import add
-from typing import Any, Final
+from typing import Any, Final, TypeVarTuple
 
-from sqlalchemy import ColumnElement, Integer, Text, cast, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Text,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from perfdb.db.tables import STEP_COLUMNS, cases, releases, results, run_files, runs, sources, steps
 from perfdb.queries import Rows
 from perfdb.queries.results import all_revisions, current_findings, every, identified
 
+Columns = TypeVarTuple("Columns")
 ReleaseName = tuple[str, str | None]
 """A framework and a version: the containers of a version are one release."""
 
@@ -51,7 +62,9 @@ def contents() -> tuple[Rows, ...]:
     )
 
 
-def narrowed(statement: Rows, names: Collection[ReleaseName] | None) -> Rows:
+def narrowed(
+    statement: Select[*Columns], names: Collection[ReleaseName] | None
+) -> Select[*Columns]:
     """A statement on results, narrowed to some releases; None: to none."""
     if names is None:
         return statement

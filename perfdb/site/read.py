@@ -1,6 +1,6 @@
 """Everything that the pages show, read from the store in one read-only transaction.
 
-What was read of a release is used again as long as its rows are the same: `ReleaseRows`.
+What was read of a release is used again as long as its rows are the same: `KeptRelease`.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ MOST_LISTED_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRows:
+class KeptRelease:
     """What was read of a release: its values as `SiteData` has them, of this release alone.
 
     `fingerprint` is of the rows of the store; `context` of what else the values are made of: the
@@ -79,7 +79,7 @@ class ReleaseRows:
     revisions: tuple[ResultRevision, ...]
 
 
-Kept = dict[ReleaseName, ReleaseRows]
+Kept = dict[ReleaseName, KeptRelease]
 """What is known of each release."""
 _SEAL_DIGITS: Final = 64
 
@@ -209,7 +209,7 @@ class _Across:
     order: Mapping[int, int]
     numbers: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
-    def context(self, read: "_Read | ReleaseRows", findings: Iterable[Finding]) -> str:
+    def context(self, read: "_Read | KeptRelease", findings: Iterable[Finding]) -> str:
         """A hash of what the values of a release are made of besides its rows."""
         places = sorted((it, self.order.get(it, 0)) for it in read.release_ids)
         accepted = [it.acknowledged for it in findings]
@@ -221,7 +221,7 @@ def _updated(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> K
     prints = _fingerprints(connection)
     changed = [it for it, one in prints.items() if it not in kept or kept[it].fingerprint != one]
     fresh = _read(connection, changed, len(prints))
-    known: dict[ReleaseName, _Read | ReleaseRows] = {it: fresh.get(it) or kept[it] for it in prints}
+    known: dict[ReleaseName, _Read | KeptRelease] = {it: fresh.get(it) or kept[it] for it in prints}
     across = _Across(
         titles=_printed_titles(it.unknown for it in known.values()),
         order=builds(known_releases(connection)),
@@ -296,12 +296,13 @@ def _numbers(
     if not names:
         return {}
     asked = fingerprints.narrowed(results.printed(), None if len(names) == of else names)
-    return {key: (every, done) for key, every, done in connection.execute(asked)}
+    found = connection.execute(asked)
+    return {key: (every, done) for key, every, done in found}
 
 
 def _made(
     connection: Connection, read: _Read, findings: Iterable[Finding], across: _Across
-) -> ReleaseRows:
+) -> KeptRelease:
     """What the rows of a release become."""
     found = {
         key: tuple(sorted(ordered(some), key=lambda it: KINDS.index(it.kind)))
@@ -318,7 +319,7 @@ def _made(
         every.append(make(row | marks | {"build": build}))
     current = [result for result in every if result.run_kind in (None, RunKind.BENCHMARK)]
     revisions = _relocated(read.revisions, across.titles)
-    return ReleaseRows(
+    return KeptRelease(
         release_ids=read.release_ids,
         unknown=read.unknown,
         findings=tuple(read.findings),

@@ -13,7 +13,7 @@ from sqlalchemy import URL
 
 from perfdb import recipe
 from perfdb.rundir import RunDir
-from perfdb.site.data import stored
+from perfdb.site.read import stored
 from perfdb.site.page import Section
 from perfdb.site.pages.runs import pages as run_pages
 from runner.backends import megatron_core
