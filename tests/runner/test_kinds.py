@@ -13,9 +13,9 @@ from sqlalchemy import URL
 
 from perfdb import recipe
 from perfdb.rundir import RunDir
-from perfdb.site.read import stored
 from perfdb.site.page import Section
 from perfdb.site.pages.runs import pages as run_pages
+from perfdb.site.read import stored
 from runner.backends import megatron_core
 from runner.launchers import local
 from tests.shell import Shell
