@@ -193,7 +193,8 @@ def made(url: URL, folder: Path) -> dict[str, bytes]:
     """The pages of the site, what they are made from, and the files of results."""
     folder.mkdir()
     site = build.Site(SiteLayout(folder), files.BuildOptions(address(url), None))
-    written = {str(path.relative_to(folder)): path.read_bytes() for path in site.write()}
+    written = {str(path.relative_to(folder)): path.read_bytes() for path in site.write()
+               if path.suffix != ".pickle"}  # fmt: skip
     return written | {name: key.encode() for name, key in site.keys.items()}
 
 

@@ -241,9 +241,9 @@ def test_there_and_back_is_where_it_was(tflops: float, other: flops.base.Convent
     [
         (["--format", "csv", "--convention", "nemo"], "'nemo' is not one of 'causal'"),
         (["--format", "pytorch", "--convention", "full"],
-         "--convention: pytorch has no place for these figures; choose another --format"),
+         "--convention: --format pytorch cannot hold these figures; choose another --format"),
         (["--format", "pytorch", "--price", "dgx-h100=2.49"],
-         "--price: pytorch has no place for these figures; choose another --format"),
+         "--price: --format pytorch cannot hold these figures; choose another --format"),
     ],
 )  # fmt: skip
 def test_the_command_adds_the_columns_and_refuses_what_it_cannot_do(

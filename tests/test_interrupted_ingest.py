@@ -18,7 +18,6 @@ from perfdb.db import session
 from perfdb.db.session import store_url, writer
 from perfdb.errors import StoreError
 from perfdb.ingest import LogOptions, Options, ingest
-from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, zipped
@@ -27,8 +26,8 @@ from tests.snapshots import snapshot
 from tests.trees import PAGE
 
 RUNS = 16
-OPTIONS = Options(PageContext("nemo", "25.04", None, None, "bf16"), logs=LogOptions(SET))
-WORDS = ["--framework", "nemo", "--release", "25.04", "--precision", "bf16"]
+OPTIONS = Options(logs=LogOptions(("framework=nemo", "release=25.04", *SET)))
+WORDS = ["--framework", "nemo", "--release", "25.04"]
 INGEST = [*WORDS, *(word for said in SET for word in ("--set", said))]
 PERFDB = [sys.executable, "-c", "from perfdb.cli import main; main()"]
 WAITING = """

@@ -433,7 +433,7 @@ def test_the_command_prints_what_changed_and_what_it_left(perfdb: Shell, shell_s
     assert (
         1,
         "0 changed, 0 unchanged, 1 not recomputed\n",
-        f"run {RUN_ID}: {why}; its figures stay; name another window\n",
+        f"run {RUN_ID}: {why}; it keeps its figures; name another window\n",
     ) == perfdb(*arguments, "last_n(11)")
     code, out, err = perfdb(*arguments, "last_n(11)", "--dry-run", "--json")
     assert (1, "") == (code, err)

@@ -64,7 +64,7 @@ def test_diff_names_what_differs_in_directories_and_in_the_store(
     for words in ((str(a.path), str(b.path)), ("run-a", "run-b"), (str(a.path), "run-b")):
         done = perfdb("diff", *words, "--json")
         assert (0, expected) == (done.code, json.loads(done.stdout)["differences"]), words
-    assert "no difference" in perfdb("diff", "run-a", str(a.path)).stdout
+    assert "No difference" in perfdb("diff", "run-a", str(a.path)).stdout
     unknown = perfdb("diff", "run-a", "run-c")
     assert (2, True) == (unknown.code, "no run 'run-c' in the store" in unknown.stderr)
 
@@ -132,7 +132,7 @@ def test_a_published_row_has_its_recipe_image_and_place(perfdb: Shell, tmp_path:
     """The row of the seed: pre-training of Llama 3 8B on 8 H100 at GBS 128, 800 TFLOP/s/GPU."""
     ingested(perfdb, seeds.ROOT / "data" / "published" / "nemo-25.04.md")
     several = perfdb("reproduce", "llama3-8b@dgx-h100@25.04")
-    assert (2, True) == (several.code, "3 results; give the id of one" in several.stderr)
+    assert (2, True) == (several.code, "3 results; use the ID of one" in several.stderr)
     with reading_current(store_url()) as connection:
         (row,) = [it for it in read(connection, current()) if it.model == "llama3-8b"
                   and it.system == "dgx-h100" and it.task == "pretrain"]  # fmt: skip

@@ -240,7 +240,8 @@ def test_the_command_says_each_fault_at_once(perfdb: Shell, filled: URL) -> None
 
     assert 1 == code
     assert (
-        "fault: runs: run c: outcome is failed, and out_of_memory by the bytes\n2 faults\n" in out
+        "problem: runs: run c: outcome is failed, and out_of_memory by the bytes\n2 problems\n"
+        in out
     )
     assert (1, "") == (as_json.code, as_json.stderr)
     found = json.loads(as_json.stdout)

@@ -152,10 +152,13 @@ def test_nsys_starts_the_ranks_asked_for_and_no_other(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--profile", "--profile-ranks", "one"], "'one' are no ranks: write 0, or 0,8"),
+        (["--profile", "--profile-ranks", "one"], "'one' is not a list of ranks; write 0, or 0,8"),
         (["--profile", "--profile-ranks", "4"], "profile_ranks: there is no rank 4 among 1"),
-        (["--profile", "--profile-steps", "25-20"], "'25-20' are no steps: write FIRST-LAST"),
-        (["--profile", "--checkpoint"], "--profile and --checkpoint are two runs"),
+        (
+            ["--profile", "--profile-steps", "25-20"],
+            "'25-20' is not a range of steps; write FIRST-LAST",
+        ),
+        (["--profile", "--checkpoint"], "--profile and --checkpoint exclude each other"),
         (["--set", "reload_layout={tensor_parallel: 1}"], "a benchmark run loads no checkpoint"),
         (["--checkpoint", "--set", "reload_layout={tensor_parallel: 3}"], "reload_layout: TP 3"),
     ],

@@ -175,7 +175,7 @@ def test_the_landing_page_leads_to_the_newest_releases_and_to_all_data(site: Sit
     titles = [words(card) for card in start.select(".perf-card h3")]
     assert "Megatron-Core 0.16.0" in titles
     assert "Megatron-Core 0.9.1" not in titles
-    assert "reference/data.html" == found(start.find("a", string="download all data"))["href"]
+    assert "reference/data.html" == found(start.find("a", string="Download all data"))["href"]
     lists = site.html / "performance"
     offered = found(soup(lists / "index.html").select_one(".perf-downloads"))
     files = [lists / str(link["href"]) for link in offered.select("a[download]")]

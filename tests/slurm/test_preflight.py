@@ -146,7 +146,7 @@ def test_the_nodes_are_those_that_jobs_may_get(slurm: TestCluster) -> None:
 
 def test_only_slurm_has_a_preflight(perfdb: Shell, tmp_path: Path) -> None:
     done = perfdb("run", str(tmp_path), "--preflight")
-    assert (2, True) == (done.code, "--preflight is for --launcher slurm" in done.stderr)
+    assert (2, True) == (done.code, "--preflight needs --launcher slurm" in done.stderr)
 
 
 def whole(node: str, matmul: float, pair: float = 10.0) -> NodeFigures:
