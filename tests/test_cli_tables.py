@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfdb.cli import tables
@@ -78,6 +78,7 @@ CELLS = st.text(st.sampled_from("ab1 -\n→⚑–·⌚語é\u0301:"), max_size=3
 
 
 @settings(max_examples=40)
+@example([("111⌚⌚⌚⌚", "11111⌚⌚⌚⌚", "1111111111111")], 40)
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=4), st.integers(40, 90))
 def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, ...]], width: int) -> None:
     from rich.cells import cell_len

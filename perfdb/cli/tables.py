@@ -181,11 +181,12 @@ class _Table:
     def _broken(self, cell: str, width: int, most_lines: int = MOST_LINES) -> str:
         """A text in lines of a width; a text that is cut ends in …."""
         wrapped = (textwrap.wrap(it, width, break_on_hyphens=True) for it in cell.split("\n"))
-        lines = [it for some in wrapped for it in some or [""]]
+        lines = [part for some in wrapped for it in some or [""] for part in _chopped(it, width)]
         if not self.is_cut or len(lines) <= max(most_lines, cell.count("\n") + 1):
             return "\n".join(lines)
         self.lacks_text = True
-        return "\n".join([*lines[: most_lines - 1], f"{lines[most_lines - 1][: width - 1]}…"])
+        last = _chopped(lines[most_lines - 1], max(1, width - 1))[0]
+        return "\n".join([*lines[: most_lines - 1], f"{last}…"])
 
     def _drawn(self, widths: Sequence[int]) -> tuple[list[str], list[list[str]]]:
         """The lines of the header and of each row. Numbers, but no names, are flush right."""
@@ -230,6 +231,15 @@ def _narrowed(widths: Sequence[int], least: Sequence[int], most: int) -> list[in
 def _is_number(cell: str) -> bool:
     """Whether a cell is a number, with separators, a unit or a sign, or is unknown."""
     return not cell.strip("0123456789.,+-–% ")
+
+
+def _chopped(line: str, width: int) -> list[str]:
+    """A line in parts that are no wider than this: some characters take two places."""
+    if _width(line) <= width:
+        return [line]
+    from rich.cells import chop_cells
+
+    return chop_cells(line, width)
 
 
 def _width(line: str) -> int:
