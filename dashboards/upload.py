@@ -73,7 +73,7 @@ def _stored(url: URL, report: Report) -> Upload:
     rejected = [str(problem) for problem in report.rejected]
     rejected += [f"still running: {path}" for path in report.still_running]
     # what states no release is shown all the same; what states no case has no result
-    rejected += [source for source in report.unattributed if not found]
+    rejected += [str(problem) for problem in report.unattributed if not found]
     if not (found or rejected):
         rejected = ["nothing to read: no run directory, page or log with results there"]
     return Upload(found, tuple(steps), tuple(rejected), tuple(map(str, report.notes)))

@@ -138,7 +138,7 @@ def test_results_of_no_stated_release_are_counted(sqlite: URL, tmp_path: Path) -
     report = ingest([page], sqlite, Options(PageContext(framework="nemo", precision="bf16")))
     assert (2, 0, 0, 0) == counted(report)
     told = f"{page}:7–8: each of 2 results names no release; pass --release"
-    assert ((told,), 2) == (report.unattributed, len(report.nameless))
+    assert ([told], 2) == ([*map(str, report.unattributed)], len(report.nameless))
 
 
 def test_the_log_says_what_became_of_each_source(sqlite: URL, tree: Path) -> None:

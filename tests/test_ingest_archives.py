@@ -441,7 +441,7 @@ def test_an_archive_of_an_installation_gives_each_log_the_notes_of_its_own_job(
         ("dgx-h100", "fp8_cs", 128, 128, "25.07.01", container),
     ] == rows_of(sqlite, joined)
     [unattributed] = report.unattributed
-    assert "_703_0.out: names no system, release; pass" in unattributed
+    assert "_703_0.out: names no system, release; pass" in str(unattributed)
     assert () == report.rejected
     profiled = [str(note) for note in report.notes if "profiler" in note.message]
     place = f"{path}!/{INSTALLATION}/llmb-config_702.yaml"

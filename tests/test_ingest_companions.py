@@ -171,7 +171,7 @@ def test_a_proxy_is_not_the_model_that_it_is_named_after(sqlite: URL, tmp_path: 
     path = write(folder)
     write(folder, f"{LLMB}job_config: {{proxy: true}}\n", "llmb-config_7.yaml")
 
-    [told] = ingest([path], sqlite, LENGTH).unattributed
+    [told] = map(str, ingest([path], sqlite, LENGTH).unattributed)
     named = Options(logs=LogOptions((*LENGTH.logs.settings, "model=llama3-8b-proxy")))
     report = ingest([path], sqlite, named)
 

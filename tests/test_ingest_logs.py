@@ -191,14 +191,14 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
     told = (
         f"{path}: names no model, system, num_gpus, sequence_length, task, release; pass "
         "--set model=… --set system=… --set num_gpus=… --set sequence_length=… --set task=… "
-        "--release …",
+        "--release …"
     )
 
     first = ingest([path], sqlite, Options())
     before, entries = snapshot(sqlite), count(sqlite, "ingest_log")
     second = ingest([path], sqlite, Options())
 
-    assert (told, told) == (first.unattributed, second.unattributed)
+    assert [[told], [told]] == [[*map(str, it.unattributed)] for it in (first, second)]
     assert (0, 0, 0, 0) == counted(first) == counted(second)
     assert not first.failed
     assert (before, entries) == (snapshot(sqlite), count(sqlite, "ingest_log"))

@@ -196,7 +196,7 @@ def test_set_addresses_one_result_of_a_file(sqlite: URL, tmp_path: Path) -> None
 
     report = ingest([path], sqlite, Options())
 
-    [told] = report.unattributed
+    [told] = map(str, report.unattributed)
     assert f"{path}:10–13: each of 2 results names no global_batch_size; pass " in told
     assert "--set ITEM:global_batch_size=…, where ITEM is pretrain_performance.H100 or " in told
     assert told.endswith("results of the file differ in system, num_gpus, global_batch_size")

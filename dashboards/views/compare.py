@@ -10,7 +10,7 @@ from dashboards import charts, data, matches
 from dashboards.axes import system_order
 from dashboards.choices import ALL, one_of, remembered, warn_of_others
 from dashboards.findings import Findings, listed, plain
-from dashboards.pairs import Pair, chosen
+from dashboards.release_choice import Pair, chosen
 from dashboards.tables import download
 from perfdb.catalog import titles
 from perfdb.compare import Choice, Comparison, Match, Verdict, report, triage

@@ -10,7 +10,7 @@ from dashboards.axes import AXES
 from dashboards.charts import ChartAxes, figures
 from dashboards.choices import remembered_some, warn_of_others
 from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
-from dashboards.pairs import opening_pair, shared_in
+from dashboards.release_choice import opening_pair, shared_in
 from dashboards.tables import COMPUTED, LAYOUT, computed, filled, followed, grid, layout
 from perfdb.catalog import titles
 from perfdb.compare.report import counting

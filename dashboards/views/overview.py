@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboards import charts, data, matches
 from dashboards.findings import plain
-from dashboards.pairs import Pair, chosen
+from dashboards.release_choice import Pair, chosen
 from dashboards.tables import download
 from dashboards.views.compare import of_chosen_precision
 from perfdb.catalog import titles

@@ -66,8 +66,7 @@ def finding_lines(it: Finding, more: int = 0) -> Iterator[str]:
     """
     where = f"{report.place(it)}{f' and {more:,} more' if more else ''}"
     subject = report.subject(it)
-    is_named = it.message.startswith(subject.partition(" on ")[0])
-    message = it.message if is_named else f"{subject}: {it.message}"
+    message = ": ".join(filter(None, (subject, it.message)))
     rule = tables.styled(f"[{it.rule}]", dim=True)
     yield f"{tables.styled(where, bold=True)}: {tables.colored(it.kind)} {rule} {message}"
     for name, text in (("fix", it.suggestion), ("accepted", it.acknowledged)):

@@ -169,10 +169,10 @@ def _document(report: ingestion.Report) -> dict[str, object]:
 
 
 def _print(report: ingestion.Report) -> None:
-    lines = _by_reason("rejected", ((str(it), it.where, it.reason) for it in report.rejected))
+    lines = _by_reason("rejected", report.rejected)
     lines += [f"still running: {path}" for path in report.still_running]
     lines += [f"note: {note}" for note in report.notes]
-    lines += _by_reason("unattributed", map(_parted, report.unattributed))
+    lines += _by_reason("unattributed", report.unattributed)
     for line in lines:
         click.echo(line, err=True)
     numbers = {
@@ -195,20 +195,14 @@ def _print(report: ingestion.Report) -> None:
         click.echo("Nothing to read: no run directory, page, or log with results.", err=True)
 
 
-def _parted(line: str) -> tuple[str, str, str]:
-    """A line as a whole, its place and its reason."""
-    place, _, reason = line.partition(": ")
-    return line, place, reason
-
-
-def _by_reason(word: str, told: Iterable[tuple[str, str, str]]) -> list[str]:
-    """A line for each reason; `told` are lines as a whole, their places and their reasons."""
+def _by_reason(word: str, problems: Iterable[Diagnostic]) -> list[str]:
+    """A line for each reason, with the files that have it."""
     lines = []
-    for reason, some in grouped(told, lambda it: it[2]).items():
+    for reason, some in grouped(problems, lambda it: it.reason).items():
         if len(some) == 1:
-            lines.append(f"{word}: {some[0][0]}")
+            lines.append(f"{word}: {some[0]}")
             continue
-        places = [place for _, place, _ in some]
+        places = [it.where for it in some]
         more = f", and {len(places) - MOST_LISTED} more (--json lists all)"
         named = ", ".join(places[:MOST_LISTED]) + (more if places[MOST_LISTED:] else "")
         lines.append(f"{word}: {len(some)} files: {reason}\n  {named}")

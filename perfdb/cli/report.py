@@ -12,7 +12,7 @@ from perfdb.audit import review
 from perfdb.audit.review import Entry
 from perfdb.cli import gates, options
 from perfdb.cli.output import write_bytes
-from perfdb.compare import Choice, Comparison, baselines, notes, release_report, releases
+from perfdb.compare import Choice, Comparison, baselines, release_notes, release_report, releases
 from perfdb.compare import report as wording
 from perfdb.compare.release_report import Link, ReleaseReport
 from perfdb.db.session import reading_current, store_url
@@ -47,7 +47,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=FILE,
     metavar="FILE",
     help="Markdown notes to merge into the report. "
-    f"[default: {notes.FOLDER}/FRAMEWORK/VERSION.md of B, if it exists]",
+    f"[default: {release_notes.FOLDER}/FRAMEWORK/VERSION.md of B, if it exists]",
 )
 @click.option("--site-url", metavar="URL", help="The address of the site, for links to results.")
 @options.metric_option("compare")
@@ -92,9 +92,9 @@ def _reports(
         found = releases.compared(connection, pair, scope, how)
         if not found.matched:
             click.echo(wording.why_nothing(a.name, b.name, found, scope), err=True)
-        own = notes.path_of(notes.FOLDER, b.framework, b.version)
+        own = release_notes.path_of(release_notes.FOLDER, b.framework, b.version)
         path = asked["notes_path"] or (own if own.is_file() else None)
-        file = notes.of_file(path) if path else None
+        file = release_notes.of_file(path) if path else None
         merged = release_report.noted(file, found)
         yield ReleaseReport(a.name, b.name, found, _findings(connection, b, known, found), merged)
 

@@ -104,10 +104,10 @@ def print_table(
     echo("\n".join([*(styled(line, bold=True) for line in visible(title).split("\n")), ""]))
     echo("\n".join([*lines, ""]))
     if context and wide is False:
-        _promise(context, [*hidden, *(["some text"] if table.lacks_text else [])])
+        _name_hidden(context, [*hidden, *(["some text"] if table.lacks_text else [])])
 
 
-def _promise(context: click.Context, what: Sequence[str]) -> None:
+def _name_hidden(context: click.Context, what: Sequence[str]) -> None:
     """Say once, at the end of the command, what --wide would show."""
     known: dict[str, None] = context.meta.setdefault(_HIDDEN, {})
     if what and not known:

@@ -16,7 +16,7 @@ from perfdb.catalog import titles
 from perfdb.compare import change_points, report, triage
 from perfdb.compare.context import Earlier, best_of
 from perfdb.compare.match import Comparison, Level, Match
-from perfdb.compare.notes import Notes, NotesFile, settled
+from perfdb.compare.release_notes import ReleaseNotes, ReleaseNotesFile, settled
 from perfdb.compare.sides import Side
 from perfdb.compare.verdict import Verdict
 from perfdb.groups import grouped
@@ -57,7 +57,7 @@ class ReleaseReport:
     b: str
     comparison: Comparison
     findings: tuple[Finding, ...]
-    notes: Notes = field(default_factory=Notes)
+    notes: ReleaseNotes = field(default_factory=ReleaseNotes)
 
     @property
     def title(self) -> str:
@@ -65,10 +65,10 @@ class ReleaseReport:
         return f"{self.a} → {self.b}"
 
 
-def noted(file: NotesFile | None, comparison: Comparison) -> Notes:
+def noted(file: ReleaseNotesFile | None, comparison: Comparison) -> ReleaseNotes:
     """The notes of a file on a comparison. Raises InputError where they name what is not there."""
     if file is None:
-        return Notes()
+        return ReleaseNotes()
     sides = (*comparison.only_a, *comparison.only_b)
     keys = [*map(key_of, comparison.matched), *map(key_of_side, sides)]
     return settled(file, SECTIONS, dict.fromkeys(keys))
@@ -195,17 +195,8 @@ def not_judged(found: Comparison) -> list[tuple[str, str, int]]:
     """Verdicts that say nothing, why, and of how many rows; the most frequent first."""
     open_ = (Verdict.UNKNOWN, Verdict.NOT_COMPARABLE, Verdict.NOT_JUDGED)
     known = [it.judgement for it in found.matched if it.judgement.verdict in open_]
-    counts = Counter((str(it.verdict), _cause(it.reason)) for it in known)
+    counts = Counter((str(it.verdict), it.cause or it.reason or UNKNOWN) for it in known)
     return [(*what, count) for what, count in counts.most_common()]
-
-
-def _cause(reason: str | None) -> str:
-    """Why there is no verdict, without the numbers of the row."""
-    if reason is None:
-        return "an open error of the audit"
-    if reason.startswith("±"):
-        return reason.partition("; ")[2]
-    return reason.partition(":")[0].partition(" (")[0]
 
 
 def by_rule(findings: Iterable[Finding]) -> list[tuple[str, str]]:
@@ -326,7 +317,7 @@ def _linked(text: str, address: str | None) -> str:
     return f"[{plain}]({address})" if address else text
 
 
-def _notes(notes: Notes, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _notes(notes: ReleaseNotes, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """A list of the notes on rows, each with the key and the words of its row."""
     for key, words in dict(rows).items():
         if text := notes.of_rows.get(key):

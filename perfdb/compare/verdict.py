@@ -81,6 +81,7 @@ class Judgement:
     The interval is of B over the baseline, up to three releases that A is the last of;
     `num_baseline` are the releases whose runs show the noise. `reason` says how B ended, where it
     failed, and why there is no verdict.
+    `cause`: why there is no verdict, without the numbers of this pair; None: as `reason`.
     `rate`: the least false discovery rate, over all that was judged together, at which it is a
     change; None: no chance is in it, as of printed figures.
     """
@@ -94,6 +95,7 @@ class Judgement:
     num_baseline: int = 1
     restated: Restated | None = None
     """The figures of B as A counts FLOPs, of which the ratio is; None: both count alike."""
+    cause: str | None = None
 
     @property
     def change(self) -> float:
@@ -165,7 +167,8 @@ def judge(
         return Judgement(None, None, None, Verdict.FAILED, ENDED[b.shown.outcome])
     judged = _by_figures(a, b, metric, earlier, terms)
     if a.shown.has_open_errors or b.shown.has_open_errors:
-        return replace(judged, verdict=Verdict.NOT_JUDGED, rate=None)
+        cause = "an open error of the audit"
+        return replace(judged, verdict=Verdict.NOT_JUDGED, rate=None, cause=cause)
     return judged
 
 
@@ -202,13 +205,15 @@ def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
     found = list(judged)
     for place, rate in zip(places, rates, strict=True):
         one = judged[place]
-        verdict, reason = one.verdict, one.reason
+        verdict, reason, cause = one.verdict, one.reason, one.cause
         if rate > noise.FALSE_DISCOVERIES and verdict in (*CHANGED, Verdict.RECOVERED):
             verdict = Verdict.UNKNOWN
-            reason = f"of {len(places)} compared, some differ so much by chance: repeat it"
+            cause = "some differ so much by chance"
+            reason = f"of {len(places)} compared, {cause}: repeat it"
         found[place] = Judgement(
-            one.ratio, one.low, one.high, verdict, reason, rate, one.num_baseline, one.restated
-        )
+            one.ratio, one.low, one.high, verdict, reason, rate, one.num_baseline, one.restated,
+            cause,
+        )  # fmt: skip
     return found
 
 
@@ -253,24 +258,25 @@ def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
     allowed = -log1p(-tolerance)
     ratio = (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
     if reason := _runs_differ(a, b, metric, allowed):
-        return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
+        return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, cause="too noisy to tell")
     return Judgement(ratio, None, None, _verdict(log(ratio), allowed, metric))
 
 
 def _by_interval(found: Prediction, ratio: float, metric: str, margin: float) -> Judgement:
     """By the prediction interval, whose ratio is of the medians that are shown."""
     half, apart = found.half, abs(found.change)
-    allowed, reason = log1p(margin) * (1 + _ROUNDOFF), None
+    allowed, reason, cause = log1p(margin) * (1 + _ROUNDOFF), None, None
     if apart + half <= allowed:
         verdict = Verdict.SAME
     elif apart > max(half, allowed):
         verdict = _verdict(found.change, 0.0, metric)
     else:
         more = found.repeats(margin)
-        repeats = f"{more} repeats would tell" if more else "too noisy for repeats to tell"
+        cause = "repeats would tell" if more else "too noisy for repeats to tell"
+        repeats = f"{more} {cause}" if more else cause
         verdict, reason = Verdict.UNKNOWN, f"±{percent(half)}; {repeats}"
     low, high = exp(found.change - half), exp(found.change + half)
-    return Judgement(ratio, low, high, verdict, reason, found.p, found.num_releases)
+    return Judgement(ratio, low, high, verdict, reason, found.p, found.num_releases, cause=cause)
 
 
 def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
@@ -281,11 +287,12 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     digits = waived + _half_digit(a, metric) + _half_digit(b, metric)
     samples = sum(side.rounding(metric) for side in (a, b))
     allowed = max(digits, samples, log1p(margin))
-    verdict, reason = _verdict(change, allowed, metric), None
+    verdict, reason, cause = _verdict(change, allowed, metric), None, None
     if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + _ROUNDOFF):
         what = "rounded samples/s" if samples > digits else "the digits printed"
+        cause = f"{what} leave it open"
         verdict, reason = Verdict.UNKNOWN, f"{what} leave ±{percent(allowed)} open"
-    return Judgement(figure_b / figure_a, None, None, verdict, reason)
+    return Judgement(figure_b / figure_a, None, None, verdict, reason, cause=cause)
 
 
 def continues(earlier: Side, a: Side, metric: str) -> bool:

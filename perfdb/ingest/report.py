@@ -162,10 +162,10 @@ class Report:
         return tuple(path for reason in reasons for path in self.skipped.get(reason, ()))
 
     @property
-    def unattributed(self) -> tuple[str, ...]:
+    def unattributed(self) -> tuple[Diagnostic, ...]:
         """Where the nameless results are: those of one file that lack the same in one line."""
         groups = grouped(self.nameless, lambda one: (one.path, one.reason))
-        return tuple(_place(path, reason, found) for (path, reason), found in groups.items())
+        return tuple(_of_nameless(path, found) for (path, _), found in groups.items())
 
     def _summed_up(self) -> Iterator[Diagnostic]:
         """All notes; those on many files are one."""
@@ -249,12 +249,12 @@ def _nameless(stored: Stored) -> Iterator[Nameless]:
             yield Nameless(path, row.source_line, subject, why, ("release",))
 
 
-def _place(path: str, reason: str, found: Sequence[Nameless]) -> str:
+def _of_nameless(path: str, found: Sequence[Nameless]) -> Diagnostic:
     """'page.md:7–9: each of 3 results names no release; …', or the one that it is by its case."""
     lines = sorted({one.line for one in found if one.line})
     place = f"{path}:{'–'.join(map(str, dict.fromkeys((lines[0], lines[-1]))))}" if lines else path
     subject = found[0].subject if len(found) == 1 else f"each of {len(found)} results "
-    return f"{place}: {subject}{reason}"
+    return Diagnostic(place, f"{subject}{found[0].reason}")
 
 
 class Status(StrEnum):

@@ -35,8 +35,8 @@ from perfdb.site.pages import (
     changelog,
     changes,
     cpu_tests,
-    pairs,
     recipes,
+    release_pairs,
     releases,
     runs,
     scaling,
@@ -167,10 +167,10 @@ def with_comparisons(
     Raises InputError for notes, in a folder, on what a report does not have.
     """
     wrong = [one.result_id for one in found.current if one.has_open_errors]
-    made = pairs.compared(map(vars, found.current), wrong)
+    made = release_pairs.compared(map(vars, found.current), wrong)
     return replace(
         found,
-        pairs=tuple(pairs.told(pair, found.audited, notes) for pair in made),
+        pairs=tuple(release_pairs.told(pair, found.audited, notes) for pair in made),
         scaling=tuple(scaling.groups(on_gpus(found.results))),
         hostnames=hostnames,
     )

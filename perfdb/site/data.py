@@ -18,7 +18,7 @@ from perfdb.run_record import RunRecord
 from perfdb.rundir import RunDir
 
 if TYPE_CHECKING:
-    from perfdb.site.pages.pairs import ReleasePair
+    from perfdb.site.pages.release_pairs import ReleasePair
     from perfdb.site.pages.scaling import ScalingPage
 
 MOST_STEPS: Final = 1000

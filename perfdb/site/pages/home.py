@@ -26,8 +26,8 @@ from perfdb.site.grouping import (
 from perfdb.site.page import no_data
 from perfdb.site.pages import best_results, flagships
 from perfdb.site.pages.changes import change_of
-from perfdb.site.pages.pairs import ReleasePair, tally, tally_text
 from perfdb.site.pages.parts import rows_left_out
+from perfdb.site.pages.release_pairs import ReleasePair, tally, tally_text
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.pages.runs import apart as apart_runs
 from perfdb.site.pages.runs import latest_first

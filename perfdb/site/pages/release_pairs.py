@@ -9,9 +9,17 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare import Comparison, Verdict, comparison, marked, notes, release_report, report
+from perfdb.compare import (
+    Comparison,
+    Verdict,
+    comparison,
+    marked,
+    release_notes,
+    release_report,
+    report,
+)
 from perfdb.compare.context import Earlier
-from perfdb.compare.notes import Notes
+from perfdb.compare.release_notes import ReleaseNotes
 from perfdb.compare.release_report import CHANGES, ReleaseHistory, ReleaseReport
 from perfdb.compare.releases import HISTORY, of_rows
 from perfdb.groups import grouped
@@ -44,7 +52,7 @@ class ReleasePair:
     is_newest: bool = False
     histories: Mapping[str, ReleaseHistory] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
-    notes: Notes = field(default_factory=Notes)
+    notes: ReleaseNotes = field(default_factory=ReleaseNotes)
 
     @property
     def document(self) -> str:
@@ -146,8 +154,8 @@ def told(pair: ReleasePair, audited: Iterable[Audited], folder: Path | None) -> 
     """
     of_b = (it for it in audited if it.result.framework == pair.framework)
     found = [one for it in of_b if it.result.release == pair.after for one in it.findings]
-    path = folder and notes.path_of(folder, pair.framework, pair.after)
-    file = notes.of_file(path) if path and path.is_file() else None
+    path = folder and release_notes.path_of(folder, pair.framework, pair.after)
+    file = release_notes.of_file(path) if path and path.is_file() else None
     merged = release_report.noted(file, pair.comparison)
     return replace(pair, findings=tuple(found), notes=merged)
 

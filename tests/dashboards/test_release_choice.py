@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Set
 
-from dashboards.pairs import NumShared, Pair, offered, opened_on, opening_pair
+from dashboards.release_choice import NumShared, Pair, offered, opened_on, opening_pair
 from perfdb.compare import Choice
 
 

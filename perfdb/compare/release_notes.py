@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class NotesFile:
+class ReleaseNotesFile:
     """The parts of a file, of which it is not known yet whether they name anything."""
 
     where: str
@@ -38,7 +38,7 @@ class NotesFile:
 
 
 @dataclass(frozen=True)
-class Notes:
+class ReleaseNotes:
     """The notes on a report: its front, and texts by the titles of sections and by row."""
 
     front: str = ""
@@ -46,7 +46,7 @@ class Notes:
     of_rows: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse(where: str, text: str) -> NotesFile:
+def parse(where: str, text: str) -> ReleaseNotesFile:
     """The parts of a text. Raises InputError with every heading of another level."""
     from markdown_it import MarkdownIt  # noqa: PLC0415  only where there are notes
 
@@ -67,10 +67,10 @@ def parse(where: str, text: str) -> NotesFile:
     if wrong := [it for it in parts if it.level == 1]:
         message = "a heading of one #: the report makes its title"
         raise InputError(Diagnostic(where, message, line=it.line, remedy=remedy) for it in wrong)
-    return NotesFile(where, parts)
+    return ReleaseNotesFile(where, parts)
 
 
-def of_file(path: Path) -> NotesFile:
+def of_file(path: Path) -> ReleaseNotesFile:
     """The parts of a file. Raises InputError."""
     try:
         return parse(str(path), path.read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def path_of(folder: Path, framework: str, version: str | None) -> Path:
     return folder / framework / f"{version}.md"
 
 
-def settled(file: NotesFile, sections: Sequence[str], rows: Collection[str]) -> Notes:
+def settled(file: ReleaseNotesFile, sections: Sequence[str], rows: Collection[str]) -> ReleaseNotes:
     """The notes on a report with these sections and rows, by their whole keys.
 
     Raises InputError with every part that names none of them, or one that is named above.
@@ -101,7 +101,7 @@ def settled(file: NotesFile, sections: Sequence[str], rows: Collection[str]) -> 
         raise InputError(problems)
     of_rows = {name: it.text for (level, name), it in found.items() if level == _ROW}
     of_sections = {name: it.text for (level, name), it in found.items() if level != _ROW}
-    return Notes(file.parts[0].text, of_sections, of_rows)
+    return ReleaseNotes(file.parts[0].text, of_sections, of_rows)
 
 
 def _named(part: Part, sections: Sequence[str], rows: Collection[str]) -> Iterator[str]:
