@@ -159,9 +159,8 @@ def test_a_log_is_given_what_it_lacks(perfdb: Shell, tmp_path: Path) -> None:
         (["--set", "task=sft", "--set", "task=lora"], "--set: task: given twice; keep one of them"),
         (
             ["--system", "dgx-h10"],
-            "--set system: no system 'dgx-h10' in the catalogue; nearest: dgx-h",
+            "--system: no system 'dgx-h10' in the catalogue; nearest: dgx-h",
         ),
-        (["--system", "cpu", "--set", "system=dgx-h100"], "--set: system: given twice; keep one"),
         (["--format", "nemo3"], "--format: no format 'nemo3'; did you mean nemo2?"),
         (["--window", "first"], "--window: no window 'first'; known: last"),
     ],

@@ -76,7 +76,7 @@ LOG = "".join(
 
 
 def test_pages_and_logs_are_attributed_by_the_same_settings(perfdb: Shell, tmp_path: Path) -> None:
-    """Options are short for --set, which states every field of both."""
+    """Where the files leave a field open, its option and --set state the same of both."""
     (tmp_path / "page.md").write_text(PAGE)
     (tmp_path / "a.log").write_text(LOG)
     fields = {"framework": "nemo", "release": "25.10", "container": "nemo:25.10",

@@ -18,6 +18,7 @@ from perfdb.ingest import Change
 from perfdb.ingest.options import unknown_model
 from perfdb.ingest.report import Status
 from perfdb.messages import note_text
+from perfdb.pages.base import PageContext
 from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Release, Result
 from perfdb.units import UNKNOWN, number, percent, significant
@@ -29,8 +30,8 @@ MANY = 20
 MOST_LISTED = 5
 """Files that a line names where all are refused for one reason."""
 
-SHORTHANDS = ("framework", "release", "container", "system", "precision")
-"""Options that each mean --set of one field."""
+FILLED = ("framework", "release", "container", "system", "precision")
+"""Options that each state one field where a file leaves it open."""
 
 WORK = ("system", "model", "task", "precision", "num_gpus", "global_batch_size")
 """What a result is of, by the fields of `perfdb.record.Result`."""
@@ -47,9 +48,9 @@ STATED = ("tokens_per_sec", "flops_convention", "window", "outcome", "source", "
 """What else JSON has of a result."""
 
 
-def _shorthands(command: options.Command) -> options.Command:
-    for name in reversed(SHORTHANDS):
-        text = f"Short for --set {name}=NAME."
+def _filling(command: options.Command) -> options.Command:
+    for name in reversed(FILLED):
+        text = f"The {name}, if the file does not name it."
         command = click.option(f"--{name}", metavar="NAME", help=text)(command)
     return command
 
@@ -68,9 +69,10 @@ def _shorthands(command: options.Command) -> options.Command:
     "settings",
     multiple=True,
     metavar="FIELD=VALUE",
-    help="State a field of the results, such as num_gpus=8, for pages and logs. May be repeated.",
+    help="State a field of the results, such as num_gpus=8, for pages and logs. Overrides what a "
+    "log says. May be repeated.",
 )
-@_shorthands
+@_filling
 @click.option(
     "--attribution",
     metavar="FILE",
@@ -111,10 +113,12 @@ def ingest(
         )
     places, db = paths or [DEFAULT_PATH], words.pop("db")
     log_format, window, attribution = map(words.pop, ("format", "window", "attribution"))
-    given = [f"{name}={value}" for name in SHORTHANDS if (value := words[name]) is not None]
-    stated = (*given, *settings)
-    of_logs = ingestion.LogOptions(stated, log_format, window, attribution, archive_limit)
-    chosen = ingestion.Options(watched=_watched, logs=of_logs)
+    of_logs = ingestion.LogOptions(settings, log_format, window, attribution, archive_limit)
+    context = PageContext(
+        words["framework"], words["release"], words["container"], words["system"],
+        words["precision"],
+    )  # fmt: skip
+    chosen = ingestion.Options(context, _watched, of_logs)
     if note := unknown_model(chosen):
         click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)

@@ -95,9 +95,11 @@ def test_a_node_that_fails_is_named_as_the_reason(accounted: TestCluster, submit
     number = int(run.job_id.read_text())
     slurmd = int((accounted.folder / "slurmd-n2.pid").read_text())
     steps = [one for one in processes() if command_of(one).startswith(f"slurmstepd: [{number}.")]
-    for one in {slurmd, *steps, *(it for step in steps for it in below(step))}:
-        with suppress(ProcessLookupError):
-            os.kill(one, signal.SIGKILL)
+    everything = {slurmd, *steps, *(it for step in steps for it in below(step))}
+    for sent in (signal.SIGSTOP, signal.SIGKILL):  # none outlives another long enough to tell of it
+        for one in everything:
+            with suppress(ProcessLookupError):
+                os.kill(one, sent)
     try:
         until(lambda: "NODE_FAIL" in accounted.run("sacct", "-X", "-n", "-P", "-o", "State",
                                                    "-j", str(number)), seconds=120)  # fmt: skip
