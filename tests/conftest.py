@@ -104,15 +104,23 @@ def perfdb(
 
 
 @pytest.fixture(scope="session")
-def preloaded() -> Iterator[Path]:
-    """A folder with a `perfdb` that does not wait for its imports, each time in a new process."""
-    with tempfile.TemporaryDirectory(prefix="perfdb-") as folder:
-        command = [sys.executable, "-m", "tests.preloaded", folder]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout
-            assert "ready\n" == server.stdout.readline()
-            yield Path(folder)
-            server.terminate()
+def preloaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a `perfdb`, a `python` and a torchrun that do not wait for their imports."""
+
+    def make(folder: Path) -> None:
+        home = tempfile.mkdtemp(prefix="perfdb-")  # a socket's path is short
+        whole = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+        command = [sys.executable, "-m", "tests.preloaded", home, str(whole)]
+        subprocess.run(command, cwd=ROOT, check=True)
+        (folder / "home").symlink_to(home)
+
+    return (made_once(tmp_path_factory, "preloaded", make) / "home").readlink()
+
+
+@pytest.fixture
+def quick_torchrun(preloaded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings that are started here, or in children, do not wait for their imports."""
+    monkeypatch.setenv("PYTHONPATH", str(preloaded))
 
 
 @pytest.fixture(scope="session")

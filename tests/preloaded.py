@@ -1,16 +1,24 @@
-"""`perfdb` without the time that its imports take: `python -m tests.preloaded FOLDER`.
+"""`perfdb`, torchrun and its workers without the time that their imports take.
 
-A server that has imported everything forks for each command; FOLDER/perfdb asks it to.
+`python -m tests.preloaded FOLDER PID` imports everything once and forks for each command, until
+process PID is gone. FOLDER/perfdb and FOLDER/python ask it to; with FOLDER on PYTHONPATH, torchrun
+does, and so do its workers. Each is the real program in a process of its own.
 """
 
 import importlib
 import json
 import os
 import pkgutil
+import runpy
+import shutil
 import signal
 import socket
 import sys
 import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import perfdb
@@ -19,66 +27,115 @@ from perfdb import cli
 
 CLIENT = """\
 #!{python} -IS
-import json, os, socket, sys
+import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
-    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(server, [len(asked).to_bytes(8, "big")], [0, 1, 2])
     server.sendall(asked)
+    signal.signal(signal.SIGTERM, lambda *_: server.shutdown(socket.SHUT_WR))
     code = server.recv(1)
 sys.exit(code[0] if code else 70)
 """
+TORCHRUN = """\
+import os, sys
+os.execv({client!r}, [{client!r}, "-m", "torch.distributed.run", *sys.argv[1:]])
+"""
+WORKER = "runner.megatron.train"
 
 
-def main() -> None:
-    """Serve until the process is ended; `ready` is printed when commands may come."""
-    address = Path(sys.argv[1]) / "socket"
+def main(folder: Path, process: int) -> None:
+    """Serve until a process is gone, in the background as soon as commands may come."""
     for package in (perfdb, runner):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.startswith(("runner.megatron", "runner.automodel")):
-                importlib.import_module(module.name)
-    client = Path(sys.argv[1]) / "perfdb"
-    client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
-    client.chmod(0o755)
+                if module.name != "runner.node_check" or find_spec("torch"):
+                    importlib.import_module(module.name)
+    if find_spec("torch") and find_spec("megatron"):
+        for name in (WORKER, "torch.distributed.run", "torch._dynamo"):
+            importlib.import_module(name)
+    address = folder / "socket"
+    for name in ("perfdb", "python"):
+        client = folder / name
+        client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
+        client.chmod(0o755)
+    stand_in = folder / "torch" / "distributed"
+    stand_in.mkdir(parents=True)
+    for package_folder in (stand_in, stand_in.parent):
+        (package_folder / "__init__.py").touch()
+    (stand_in / "run.py").write_text(TORCHRUN.format(client=str(folder / "python")))
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(address))
         listening.listen()
+        listening.settimeout(1)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        while True:
-            connection, _ = listening.accept()
-            if not os.fork():
-                listening.close()
-                answer(connection)
-            connection.close()
+        if os.fork():
+            os._exit(0)
+        while Path(f"/proc/{process}").exists():
+            with suppress(TimeoutError):
+                connection, _ = listening.accept()
+                if not os.fork():
+                    listening.close()
+                    answer(connection, folder)
+                connection.close()
+    shutil.rmtree(folder)
 
 
-def answer(connection: socket.socket) -> None:
+def answer(connection: socket.socket, folder: Path) -> None:
     """Run the command that a client asks for, in its folder, environment and streams."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    connection.setblocking(True)
     head, streams, _, _ = socket.recv_fds(connection, 8, 3)
     with connection.makefile("rb") as asked:
-        arguments, folder, environment = json.loads(asked.read(int.from_bytes(head, "big")))
+        arguments, cwd, environment = json.loads(asked.read(int.from_bytes(head, "big")))
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    os.chdir(folder)
+    os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
-    sys.argv = ["perfdb", *arguments]
-    sys.modules["__main__"].__package__ = None  # click takes the name of the program from it
-    code = 1
+    threading.Thread(target=end_with, args=(connection,), daemon=True).start()
+    code: object = 1
     try:
-        cli.main()
+        if Path(arguments[0]).name == "perfdb":
+            sys.argv = ["perfdb", *arguments[1:]]
+            sys.modules["__main__"].__package__ = None  # click takes the program's name from it
+            cli.main()
+        else:
+            os.environ["PYTHON_EXEC"] = str(folder / "python")  # torchrun starts its workers by it
+            run_module(arguments[1:])
+        code = 0
     except SystemExit as ended:
-        code = int(ended.code or 0)
+        code = ended.code
+        if isinstance(code, str):
+            sys.stderr.write(f"{code}\n")
+    except BaseException:  # as the interpreter does
+        sys.excepthook(*sys.exc_info())
     sys.stdout.flush()
     sys.stderr.flush()
-    connection.sendall(bytes([code]))
+    connection.sendall(bytes([code or 0 if code is None or isinstance(code, int) else 1]))
     os._exit(0)
 
 
+def end_with(connection: socket.socket) -> None:
+    """Get the signal that the client got, or that would end it."""
+    connection.recv(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run_module(words: Sequence[str]) -> None:
+    """What `python` does with `-u -m MODULE ARGUMENT…`, or with `-c CODE`."""
+    option, what, *arguments = [word for word in words if word != "-u"]
+    if option == "-c":
+        exec(what, {"__name__": "__main__"})  # noqa: S102  # of a test
+        return
+    if "OMP_NUM_THREADS" in os.environ and "torch" in sys.modules:  # it was read before
+        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    sys.modules.pop(what, None)
+    sys.argv = [what, *arguments]
+    runpy.run_module(what, run_name="__main__", alter_sys=True)
+
+
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), int(sys.argv[2]))

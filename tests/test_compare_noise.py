@@ -1,5 +1,6 @@
 """The noise model against hand arithmetic and scipy.stats, another way to the same numbers."""
 
+from importlib import import_module
 from math import atan, erfc, inf, log, pi, sqrt
 from statistics import NormalDist
 
@@ -7,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from perfdb.compare import distributions, noise
 from perfdb.compare.noise import Prior, Sample, predicted, sample
@@ -16,6 +16,12 @@ from perfdb.compare.noise import Prior, Sample, predicted, sample
 def lone(*percents: float) -> list[Sample]:
     """Releases of one run each, so many per cent from one another."""
     return [Sample(1, percent / 100) for percent in percents]
+
+
+@pytest.fixture(scope="module")
+def stats():
+    """scipy's, which takes two seconds to import."""
+    return import_module("scipy.stats")
 
 
 class TestSamples:
@@ -35,7 +41,7 @@ class TestSamples:
 
 
 class TestPrior:
-    def test_that_of_mlperf_has_the_quantiles_of_its_logs(self):
+    def test_that_of_mlperf_has_the_quantiles_of_its_logs(self, stats):
         """Coefficients of variation of 581 / 69 runs: 0.19 % in the middle, 0.5 % at the 90th."""
         degrees = 581 / 69 - 1
         for share, percent in ((0.5, 0.19), (0.9, 0.5)):
@@ -43,7 +49,7 @@ class TestPrior:
             assert percent == pytest.approx(100 * sqrt(variance), rel=0.03)
 
     @pytest.mark.parametrize("degrees_each", [1, 3, 19])
-    def test_it_is_estimated_from_variances_that_follow_it(self, degrees_each):
+    def test_it_is_estimated_from_variances_that_follow_it(self, stats, degrees_each):
         """4,000 cases whose variances are 0.3 %² of 5 degrees over chi-squared, as scipy draws."""
         rng = np.random.default_rng(20_260_301)
         variances = 5 * 0.003**2 / stats.chi2(5).rvs(4_000, random_state=rng)
@@ -75,7 +81,7 @@ class TestPrior:
 class TestPrediction:
     PRIOR = Prior(4.0, 0.004**2)
 
-    def test_by_hand_with_scipy(self):
+    def test_by_hand_with_scipy(self, stats):
         """Releases of 0, 1 and -1 %, 3 % after: 4 × 0.4 %² + 2 × 1 %² of 4 + 2 degrees."""
         prior = Prior(4.0, 0.01**2)
         found = predicted(lone(0, 1, -1), Sample(1, 0.03), prior)
@@ -104,7 +110,7 @@ class TestPrediction:
         sharp, blunt = (predicted(lone(0), Sample(1, 0.03), self.PRIOR, it) for it in (0.0, 0.1))
         assert (2.5758 * 0.1, True) == (pytest.approx(blunt.half, rel=1e-4), sharp.p < blunt.p)
 
-    def test_what_no_machine_varies_by_is_a_change_whatever_the_prior(self):
+    def test_what_no_machine_varies_by_is_a_change_whatever_the_prior(self, stats):
         """8 % is 6.5 times √2 × 0.87 %; by two degrees alone it were a chance of 1 in 1,000.
 
         Runs that vary by more than the worst of MLPerf show that this one is another machine.
@@ -118,7 +124,7 @@ class TestPrediction:
         assert [1.0, 0.0] == [predicted(lone(0), it, Prior(2.0, 0.0)).p for it in lone(0, 1)]
 
 
-def test_false_discovery_rates_are_those_of_scipy():
+def test_false_discovery_rates_are_those_of_scipy(stats):
     chances = [0.01, 0.04, 0.03, 0.002, 0.5, 0.5]
     assert list(stats.false_discovery_control(chances)) == pytest.approx(noise.adjusted(chances))
     assert [] == noise.adjusted([])

@@ -94,11 +94,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def environment(preloaded: Path) -> dict[str, str]:
+def environment(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A shell's, in which `perfdb` is the one under test, imported before; it names no store."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PERFDB_")}
     path = os.pathsep.join([str(preloaded), str(BIN), os.environ["PATH"]])
-    return kept | {"PATH": path, "COLUMNS": "200", "TMPDIR": str(preloaded)}
+    alone = str(tmp_path_factory.mktemp("temporary"))
+    return kept | {
+        "PATH": path, "COLUMNS": "200", "TMPDIR": alone, "PYTHONPATH": str(preloaded),
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

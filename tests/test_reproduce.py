@@ -158,6 +158,7 @@ def test_a_published_row_has_its_recipe_image_and_place(perfdb: Shell, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_torchrun")
 def test_a_smoke_run_is_run_again_and_agrees(perfdb: Shell, tmp_path: Path) -> None:
     """The losses agree: the times of a machine that others use cannot tell."""
     assert 0 == perfdb("run", str(SINGLE)).code

@@ -2,15 +2,10 @@
 
 import json
 import os
-import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
@@ -80,55 +75,11 @@ class Job:
         return output
 
 
-def job(folder: Path, settings: dict[str, object], processes: int = 1) -> Job:
-    """Torchrun on this machine, its files in a folder."""
+def job(python: Path, folder: Path, settings: dict[str, object], processes: int = 1) -> Job:
+    """Torchrun on this machine, by a Python that has it loaded, its files in a folder."""
     (folder / "worker.json").write_text(json.dumps(settings))
     files = ("--config", "worker.json"), ("--steps", "steps.jsonl"), ("--summary", "summary.json")
     arguments = [word for flag, name in files for word in (flag, str(folder / name))]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    torchrun = [str(python), "-m", "torch.distributed.run", "--standalone"]
     torchrun += ["--nproc-per-node", str(processes), "--log-dir", str(folder / "logs")]
     return Job(folder, [*torchrun, "-m", "runner.megatron.train", *arguments])
-
-
-def preloaded() -> ForkServerContext:
-    """Starts processes that are forks of one in which the worker is loaded."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["runner.megatron.train"])
-    return context
-
-
-def tell_modules(to: Connection) -> None:
-    """Send the names of all modules that this process has loaded."""
-    to.send([*sys.modules])
-
-
-def forked(folder: Path, settings: dict[str, object], processes: int) -> Job:
-    """The same job, done, by ranks that are forks of a process in which the worker is loaded."""
-    done = job(folder, settings)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    context = preloaded()
-    arguments = done.command[done.command.index("runner.megatron.train") :]
-    world = address | {"WORLD_SIZE": str(processes)}
-    ranks = [
-        context.Process(target=work, args=(arguments, world | {"RANK": str(rank)}))
-        for rank in range(processes)
-    ]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join()
-    assert [0] * processes == [rank.exitcode for rank in ranks]
-    return done
-
-
-def work(arguments: Sequence[str], environment: dict[str, str]) -> None:
-    """What one rank does."""
-    import torch
-
-    from runner.megatron import train
-
-    torch.set_num_threads(1)
-    os.environ.update(environment)
-    sys.argv = [*arguments]
-    train.main()

@@ -26,17 +26,17 @@ H100 = ROOT / "recipes" / "megatron-core" / "llama3-8b.yaml"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint run and a profile of one process, for real."""
     folder = tmp_path_factory.mktemp("kinds")
     for arguments in (
         [SMOKE / "checkpoint.yaml"],
         [SMOKE / "single.yaml", "--profile", "--profile-steps", "2-3"],
     ):
-        command = [ROOT / ".venv/bin/python", "-m", "perfdb", "run", *arguments]
+        variables = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(preloaded)}
         done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True,
-            text=True, check=False,
+            [preloaded / "perfdb", "run", *arguments], cwd=folder, env=variables,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert 0 == done.returncode, done.stderr
     return folder / "runs"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.megatron_worker import EXPERTS, config, forked, needs_megatron
+from tests.runner.megatron_worker import EXPERTS, config, job, needs_megatron
 
 pytestmark = needs_megatron
 
@@ -62,10 +62,13 @@ LAYOUTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_gives_the_same_losses_and_grad_norms(layout: str, tmp_path: Path) -> None:
+def test_every_layout_gives_the_same_losses_and_grad_norms(
+    layout: str, preloaded: Path, tmp_path: Path
+) -> None:
     """To 1e-5 in fp32, over four steps; and counts each weight of the model once."""
     expected, processes, fields = LAYOUTS[layout]
-    run = forked(tmp_path, config(**fields), processes)
+    run = job(preloaded / "python", tmp_path, config(**fields), processes)
+    run.run()
     steps = run.steps
     assert expected.losses == pytest.approx([step["loss"] for step in steps], rel=TOLERANCE)
     assert expected.grad_norms == pytest.approx(

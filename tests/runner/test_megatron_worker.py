@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -16,11 +17,8 @@ from tests.runner.megatron_worker import (
     ROOT,
     Job,
     config,
-    forked,
     job,
     needs_megatron,
-    preloaded,
-    tell_modules,
 )
 
 PACKAGE = ROOT / "runner" / "megatron"
@@ -37,11 +35,10 @@ ITERATION = re.compile(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, str]:
+def finished(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, str]:
     """A run in BF16 on two processes, with recomputation, and what it printed."""
-    run = job(
-        tmp_path_factory.mktemp("run"), config(precision="bf16", recompute="selective"), processes=2
-    )
+    settings = config(precision="bf16", recompute="selective")
+    run = job(preloaded / "python", tmp_path_factory.mktemp("run"), settings, processes=2)
     return run, run.run()
 
 
@@ -79,7 +76,9 @@ def test_it_sums_up_a_run_that_went_well(finished: tuple[Job, str]) -> None:
 
 
 @needs_megatron
-def test_a_diffusion_transformer_has_the_parameters_of_its_flops_and_learns(tmp_path: Path) -> None:
+def test_a_diffusion_transformer_has_the_parameters_of_its_flops_and_learns(
+    preloaded: Path, tmp_path: Path
+) -> None:
     """Its matrices are those that the formula of WAN 2.1 counts.
 
     Beside them are four blocks' six modulations and a norm's weights and biases, and the biases and
@@ -87,7 +86,9 @@ def test_a_diffusion_transformer_has_the_parameters_of_its_flops_and_learns(tmp_
     """
     [file] = recipe.load([ROOT / "recipes" / "smoke" / "dit.yaml"])
     settings = megatron_core.settings(file.points[0])
-    run = forked(tmp_path, settings | {"warmup_steps": 1, "measured_steps": 7}, processes=2)
+    settings |= {"warmup_steps": 1, "measured_steps": 7}
+    run = job(preloaded / "python", tmp_path, settings, processes=2)
+    run.run()
     cost = flops.FORMULAS["dit"].cost(catalog.model("dit-tiny"), 64, flops.DEFAULT)
     assert cost
     vectors = 4 * (6 + 2) * 64 + (5 + 6 + 2) * 64 + 16
@@ -99,9 +100,11 @@ def test_a_diffusion_transformer_has_the_parameters_of_its_flops_and_learns(tmp_
 
 
 @needs_megatron
-def test_a_refused_configuration_ends_the_job_with_its_reason(tmp_path: Path) -> None:
+def test_a_refused_configuration_ends_the_job_with_its_reason(
+    preloaded: Path, tmp_path: Path
+) -> None:
     """On the console and in torchrun's error file; no step is made."""
-    run = job(tmp_path, config() | {"schema_version": 2})
+    run = job(preloaded / "python", tmp_path, config() | {"schema_version": 2})
     with run.start() as process:
         output, _ = process.communicate()
     reason = "schema_version: this worker reads version 1, not 2"
@@ -114,14 +117,13 @@ def test_a_refused_configuration_ends_the_job_with_its_reason(tmp_path: Path) ->
 
 
 @needs_megatron
-def test_the_cpu_shim_is_imported_only_when_it_is_installed() -> None:
+def test_the_cpu_shim_is_imported_only_when_it_is_installed(preloaded: Path) -> None:
     """So that it is never imported where there is a GPU."""
-    context = preloaded()
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=tell_modules, args=(theirs,))
-    process.start()
-    loaded = {name for name in ours.recv() if name.startswith("runner.megatron.")}
-    process.join()
+    code = "import runner.megatron.train, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [preloaded / "python", "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = {name for name in done.stdout.split() if name.startswith("runner.megatron.")}
     every_module = {f"runner.megatron.{path.stem}" for path in PACKAGE.glob("[!_]*.py")}
     apart = {f"runner.megatron.{name}" for name in ("checkpoint", "cpu", "fake_world")}
     assert every_module - apart == loaded

@@ -56,7 +56,9 @@ def runs(cwd: Path) -> dict[str, RunDir]:
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, Any]]:
+def ended(
+    preloaded: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, int, dict[str, Any]]:
     """Three runs, the exit code and the row of each; a foreign package named `runner` lies there.
 
     The first diverges, the second takes longer than it may.
@@ -71,7 +73,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str
     done = subprocess.run(
         [PERFDB, "run", "recipes", "--json"],
         cwd=cwd,
-        env=alone(cwd) | {"NCCL_API_TOKEN": "do-not-keep"},
+        env=alone(cwd) | {"NCCL_API_TOKEN": "do-not-keep", "PYTHONPATH": str(preloaded)},
         capture_output=True,
         check=False,
         timeout=240,
@@ -181,6 +183,7 @@ def workers_of(marker: str) -> list[str]:
     return found
 
 
+@pytest.mark.usefixtures("quick_torchrun")
 def test_after_a_kill_the_finished_is_kept_and_the_rest_is_run(
     killed: Path, perfdb: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,11 @@ PAGE = ROOT / "docs" / "tutorial" / "first-cluster-run.md"
 @needs_megatron
 @pytest.mark.slow
 def test_the_first_run_on_a_cluster_is_as_the_tutorial_says(
-    slurm: TestCluster, tmp_path: Path
+    slurm: TestCluster, preloaded: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    tool = tmp_path / "bin" / "perfdb"
-    tool.parent.mkdir()
-    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m perfdb "$@"\n')
-    tool.chmod(0o755)
-    path = f"{tool.parent}{os.pathsep}{os.environ['PATH']}"
-    variables = {**slurm.variables, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    path = f"{preloaded}{os.pathsep}{os.environ['PATH']}"
+    variables = {**slurm.variables, "PATH": path, "PYTHONPATH": str(preloaded), "COLUMNS": "200"}
     commands = 0
     for step in guides.steps(PAGE.read_text()):
         if isinstance(step, guides.File):
