@@ -209,7 +209,8 @@ class _Run:
         if not len(known):
             return _Mean()
         samples = boundaries[after[known]] - starts[known]
-        seconds = sum((np.frombuffer(self._times)[known] * samples).tolist())
+        with np.errstate(over="ignore"):  # a mean that is not finite is none
+            seconds = sum((np.frombuffer(self._times)[known] * samples).tolist())
         total = sum(samples.tolist())
         mean = positive(seconds / total) if total else None
         return _Mean(len(known), self._lines[known[-1]], mean)

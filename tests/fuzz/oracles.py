@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from perfdb.db.rows import MeasuredRun, ResultRow, StepRow, step_rows
 from perfdb.formats import ParsedLog, Reading
@@ -85,32 +86,38 @@ def check_figures(figures: Figures) -> None:
         assert is_known(value), (name, value)
 
 
-def kept_steps(logs: Iterable[ParsedLog]) -> dict[tuple[int, int], tuple[int, float]]:
-    """The line and time of each step, by its number and the log of the file that it is of."""
-    return {
-        (number, reading.step): (reading.line, reading.step_time_s)
-        for number, log in enumerate(logs)
-        for reading in log.steps
-    }
+Timed: TypeAlias = tuple[int, float, tuple[object, ...]]
+
+
+def kept_steps(logs: Iterable[ParsedLog]) -> dict[tuple[int, int], Timed]:
+    """The line of each step, its time, and of what that is; by the log and its number in it."""
+    found: dict[tuple[int, int], Timed] = {}
+    for number, log in enumerate(logs):
+        timed_by = tuple(getattr(log.configuration, name, None) for name in log.timed_by)
+        for one in log.steps:
+            found[number, one.step] = one.line, one.step_time_s, timed_by
+    return found
 
 
 def check_cut(before: Sequence[ParsedLog], whole: Sequence[ParsedLog]) -> None:
     """The steps of a beginning are those of the whole file, but for those printed again later.
 
     Where a run begins later, or its batch size changes, it has none of the steps before. Of some
-    files no step is certain where one is not.
+    files no step is certain where one is not. What a time follows from may be stated again later.
     """
     kept = kept_steps(whole)
     if not kept:
         return
-    first = min(line for line, _ in kept.values())
+    first = min(line for line, *_ in kept.values())
     first_step = min(step for _, step in kept)
-    for key, (line, time) in kept_steps(before).items():
+    for key, (line, time, timed_by) in kept_steps(before).items():
         if line < first or key[1] < first_step:
             continue
         assert key in kept, (key, line, time)
-        line_now, time_now = kept[key]
-        assert line_now > line or (line_now, time_now) == (line, time), (key, line, line_now)
+        line_now, time_now, timed_by_now = kept[key]
+        assert line_now >= line, (key, line, line_now)
+        if (line_now, timed_by_now) == (line, timed_by):
+            assert time_now == time, (key, line)
 
 
 def check_published(result: PublishedResult, num_lines: int) -> None:
