@@ -41,29 +41,16 @@ TORCHRUN = """\
 import os, sys
 os.execv({client!r}, [{client!r}, "-m", "torch.distributed.run", *sys.argv[1:]])
 """
-WORKER = "runner.megatron.train"
+WITH_TORCH = ("runner.megatron.train", "torch.distributed.run", "torch._dynamo")
+SLOW = ("runner.megatron", "runner.automodel", "runner.node_check")
+"""They import torch."""
 
 
 def main(folder: Path, process: int) -> None:
     """Serve until a process is gone, in the background as soon as commands may come."""
-    for package in (perfdb, runner):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.startswith(("runner.megatron", "runner.automodel")):
-                if module.name != "runner.node_check" or find_spec("torch"):
-                    importlib.import_module(module.name)
-    if find_spec("torch") and find_spec("megatron"):
-        for name in (WORKER, "torch.distributed.run", "torch._dynamo"):
-            importlib.import_module(name)
+    import_everything()
     address = folder / "socket"
-    for name in ("perfdb", "python"):
-        client = folder / name
-        client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
-        client.chmod(0o755)
-    stand_in = folder / "torch" / "distributed"
-    stand_in.mkdir(parents=True)
-    for package_folder in (stand_in, stand_in.parent):
-        (package_folder / "__init__.py").touch()
-    (stand_in / "run.py").write_text(TORCHRUN.format(client=str(folder / "python")))
+    write_clients(folder, address)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(address))
         listening.listen()
@@ -81,6 +68,30 @@ def main(folder: Path, process: int) -> None:
     shutil.rmtree(folder)
 
 
+def import_everything() -> None:
+    """What a command may need, and where there is Megatron-Core what a training needs."""
+    for package in (perfdb, runner):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.startswith(SLOW):
+                importlib.import_module(module.name)
+    if find_spec("torch") and find_spec("megatron"):
+        for name in WITH_TORCH:
+            importlib.import_module(name)
+
+
+def write_clients(folder: Path, address: Path) -> None:
+    """A `perfdb`, a `python`, and a package `torch` that has torchrun alone."""
+    for name in ("perfdb", "python"):
+        client = folder / name
+        client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
+        client.chmod(0o755)
+    stand_in = folder / "torch" / "distributed"
+    stand_in.mkdir(parents=True)
+    for package_folder in (stand_in, stand_in.parent):
+        (package_folder / "__init__.py").touch()
+    (stand_in / "run.py").write_text(TORCHRUN.format(client=str(folder / "python")))
+
+
 def answer(connection: socket.socket, folder: Path) -> None:
     """Run the command that a client asks for, in its folder, environment and streams."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -93,28 +104,14 @@ def answer(connection: socket.socket, folder: Path) -> None:
         os.close(stream)
     os.chdir(cwd)
     os.environ.clear()
-    os.environ.update(environment)
+    # By the last one torchrun starts its workers.
+    os.environ.update(environment | {"PYTHON_EXEC": str(folder / "python")})
     tempfile.tempdir = None
     threading.Thread(target=end_with, args=(connection,), daemon=True).start()
-    code: object = 1
-    try:
-        if Path(arguments[0]).name == "perfdb":
-            sys.argv = ["perfdb", *arguments[1:]]
-            sys.modules["__main__"].__package__ = None  # click takes the program's name from it
-            cli.main()
-        else:
-            os.environ["PYTHON_EXEC"] = str(folder / "python")  # torchrun starts its workers by it
-            run_module(arguments[1:])
-        code = 0
-    except SystemExit as ended:
-        code = ended.code
-        if isinstance(code, str):
-            sys.stderr.write(f"{code}\n")
-    except BaseException:  # as the interpreter does
-        sys.excepthook(*sys.exc_info())
+    code = exit_code(arguments)
     sys.stdout.flush()
     sys.stderr.flush()
-    connection.sendall(bytes([code or 0 if code is None or isinstance(code, int) else 1]))
+    connection.sendall(bytes([code]))
     os._exit(0)
 
 
@@ -124,13 +121,32 @@ def end_with(connection: socket.socket) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def exit_code(arguments: Sequence[str]) -> int:
+    """Do what a client was called for, and end as the interpreter does."""
+    try:
+        if Path(arguments[0]).name == "perfdb":
+            sys.argv = ["perfdb", *arguments[1:]]
+            sys.modules["__main__"].__package__ = None  # click takes the program's name from it
+            cli.main()
+        else:
+            run_module(arguments[1:])
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # noqa: BLE001  # as the interpreter does
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
 def run_module(words: Sequence[str]) -> None:
     """What `python` does with `-u -m MODULE ARGUMENT…`, or with `-c CODE`."""
     option, what, *arguments = [word for word in words if word != "-u"]
     if option == "-c":
-        exec(what, {"__name__": "__main__"})  # noqa: S102  # of a test
+        exec(what, {"__name__": "__main__"})
         return
-    if "OMP_NUM_THREADS" in os.environ and "torch" in sys.modules:  # it was read before
+    if "OMP_NUM_THREADS" in os.environ and "torch" in sys.modules:  # torch was loaded without it
         sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     sys.modules.pop(what, None)
     sys.argv = [what, *arguments]

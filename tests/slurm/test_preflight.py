@@ -27,8 +27,6 @@ if [ "$SLURMD_NODENAME" = n1 ]; then
   [ -e "$BROKEN" ] || exec {quick} "$@"
   {quick} "$@" &
   until [ -e "${{@: -1}}/0.json" ]; do kill -0 $! || exit 1; sleep 0.2; done
-  kill $!
-  wait $!
   exit 0
 fi
 [ ! -e "$BROKEN" ] || {{ echo "$PLANTED_SECRET"; exit 7; }}
