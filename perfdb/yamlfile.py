@@ -63,6 +63,12 @@ class _Constructor(SafeConstructor):
         except (TypeError, ValueError) as error:  # a list in a key; no date or number, but like one
             raise ConstructorError(problem=str(error), problem_mark=node.start_mark) from error
 
+    def construct_mapping(self, node: MappingNode, deep: bool = False) -> object:
+        try:
+            return super().construct_mapping(node, deep)
+        except TypeError as error:  # a list in a key of the document itself
+            raise ConstructorError(problem=str(error), problem_mark=node.start_mark) from error
+
     def construct_number(self, node: ScalarNode) -> int | float | str:
         text = str(self.construct_scalar(node))
         if node.tag == _INT:

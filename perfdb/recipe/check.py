@@ -253,8 +253,14 @@ def _kind(it: CaseLayout) -> Checks:
     """Profiles and checkpoints are of Megatron-Core's worker; a layout to reload is one, too."""
     settings, kind = it.settings, it.settings.kind
     sizes = dict[str, object](settings.reload_layout.items())
+    # A size of yes or no is none but for sequence parallelism, whose 0 and 1 are no and yes.
+    unfit = [
+        name
+        for name, size in settings.reload_layout.items()
+        if name != "sequence_parallel" and (isinstance(size, bool) or size < 1)
+    ]
     reloaded = settings.model_copy(update={**sizes, "reload_layout": {}})
-    broken = faults(reloaded) if sizes else []
+    broken = faults(reloaded) if sizes and not unfit else []
     most = max(settings.profile_ranks, default=0)
     return (
         (kind is not RunKind.BENCHMARK and settings.framework != "megatron-core", "kind",
@@ -263,6 +269,8 @@ def _kind(it: CaseLayout) -> Checks:
          f"there is no rank {most} among {it.gpus}", f"the last is {it.gpus - 1}"),
         (sizes and kind is not RunKind.CHECKPOINT, "reload_layout",
          f"a {kind.value} run loads no checkpoint", "set kind to checkpoint, or remove it"),
+        *((True, "reload_layout", f"{name} is {sizes[name]}", "give a whole number from 1")
+          for name in unfit),
         *((True, "reload_layout", one.message, one.remedy) for one in broken),
     )  # fmt: skip
 
