@@ -28,6 +28,8 @@ from perfdb import cli
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, sys
+if sys.argv[1:2] == ["-m"] and sys.argv[2] not in {modules}:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
@@ -41,7 +43,8 @@ TORCHRUN = """\
 import os, sys
 os.execv({client!r}, [{client!r}, "-m", "torch.distributed.run", *sys.argv[1:]])
 """
-WITH_TORCH = ("runner.megatron.train", "torch.distributed.run", "torch._dynamo")
+MODULES = ("runner.megatron.train", "runner.megatron.fake_world", "torch.distributed.run")
+WITH_TORCH = (*MODULES, "torch._dynamo")
 SLOW = ("runner.megatron", "runner.automodel", "runner.node_check")
 """They import torch."""
 
@@ -83,7 +86,8 @@ def write_clients(folder: Path, address: Path) -> None:
     """A `perfdb`, a `python`, and a package `torch` that has torchrun alone."""
     for name in ("perfdb", "python"):
         client = folder / name
-        client.write_text(CLIENT.format(python=sys.executable, address=str(address)))
+        filled = CLIENT.format(python=sys.executable, modules=MODULES, address=str(address))
+        client.write_text(filled)
         client.chmod(0o755)
     stand_in = folder / "torch" / "distributed"
     stand_in.mkdir(parents=True)
@@ -104,8 +108,8 @@ def answer(connection: socket.socket, folder: Path) -> None:
         os.close(stream)
     os.chdir(cwd)
     os.environ.clear()
-    # By the last one torchrun starts its workers.
-    os.environ.update(environment | {"PYTHON_EXEC": str(folder / "python")})
+    os.environ.update(environment)
+    sys.executable = str(folder / "python")
     tempfile.tempdir = None
     threading.Thread(target=end_with, args=(connection,), daemon=True).start()
     code = exit_code(arguments)

@@ -1,14 +1,13 @@
 """The deep check: parameters against arithmetic by hand, memory against the GPU's."""
 
 import json
-import sys
-from contextlib import redirect_stdout
-from io import StringIO
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perfdb import cli, recipe
+from perfdb import recipe
 from runner.backends import megatron_core
 from runner.megatron.config import parse_config
 from runner.memory import stages
@@ -43,18 +42,14 @@ OTHERS = [ROOT / "recipes" / "automodel" / "llama3-8b-lora.yaml", ROOT / "recipe
 
 
 @pytest.fixture(scope="module")
-def deep(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def deep(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What the deep check says of cases by their names, one of which does not fit."""
     too_large = tmp_path_factory.mktemp("deep") / "too-large.yaml"
     too_large.write_text(TOO_LARGE)
-    files = [str(path) for path in (*FILES, too_large, *OTHERS)]
-    words = ["perfdb", "recipes", "validate", "--deep", "--json", *files]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
-        patch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    assert 1 == ended.value.code
-    return {it["name"]: it for it in json.loads(printed.getvalue())["deep"]}
+    words = ["recipes", "validate", "--deep", "--json", *FILES, too_large, *OTHERS]
+    done = subprocess.run([preloaded / "perfdb", *words], capture_output=True, check=False)
+    assert 1 == done.returncode
+    return {it["name"]: it for it in json.loads(done.stdout)["deep"]}
 
 
 def test_a_rank_holds_the_parameters_that_arithmetic_says(deep: dict[str, dict[str, Any]]) -> None:
@@ -107,11 +102,12 @@ def test_what_does_not_fit_and_what_is_not_covered_say_why(deep: dict[str, dict[
     assert all("wan2.1-14b is dit" in it["reason"] for it in wan)
 
 
-def test_coverage_counts_the_rows_that_can_be_built(perfdb: Shell) -> None:
+def test_coverage_counts_the_rows_that_can_be_built(perfdb: Shell, preloaded: Path) -> None:
     """Llama 3 8B has nine rows on the NeMo page; the one of AutoModel is not built."""
     assert 0 == perfdb("ingest", str(ROOT / "data" / "published")).code
     wanted = ("recipes", "coverage", "--json", "--model", "llama3-8b")
     recipes = str(ROOT / "recipes")
     assert None is json.loads(perfdb(*wanted, recipes).stdout)["buildable"]
-    deep = json.loads(perfdb(*wanted, "--deep", recipes).stdout)
+    command = (preloaded / "perfdb", *wanted, "--deep", recipes)
+    deep = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert (10, 10, 9) == tuple(deep[name] for name in ("rows", "with_recipe", "buildable"))
