@@ -5,6 +5,7 @@ process PID is gone. FOLDER/perfdb and FOLDER/python ask it to; with FOLDER on P
 does, and so do its workers. Each is the real program in a process of its own.
 """
 
+import atexit
 import importlib
 import json
 import os
@@ -113,6 +114,7 @@ def answer(connection: socket.socket, folder: Path) -> None:
     tempfile.tempdir = None
     threading.Thread(target=end_with, args=(connection,), daemon=True).start()
     code = exit_code(arguments)
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     connection.sendall(bytes([code]))
