@@ -195,7 +195,7 @@ class RunDir:
             path = self.path / name
             return path.read_bytes() if path.is_file() else b""
 
-        return parse_worker(self, content)
+        return parse_worker(str(self.path), content)
 
     def read_steps(self) -> tuple[StepRecord, ...]:
         """The steps so far; a line that is still being written, or was cut off, is left out."""
@@ -207,16 +207,15 @@ class RunDir:
         return parse_steps(str(self.steps), text.splitlines())
 
 
-def parse_worker(run: RunDir, content: Callable[[str], bytes]) -> Worker:
+def parse_worker(where: str, content: Callable[[str], bytes]) -> Worker:
     """What the bytes of a run's files state of its worker; no bytes: there is no such file.
 
-    Raises RunDirError.
+    `where` names the run's directory in problems. Raises RunDirError.
     """
     summary, configuration = content(_SUMMARY), content(WORKER_CONFIG)
-    where = f"{run.path}/"
     return Worker(
-        parse_json(where + _SUMMARY, summary, WorkerSummary) if summary else None,
-        parse_json(where + WORKER_CONFIG, configuration, WorkerConfiguration)
+        parse_json(f"{where}/{_SUMMARY}", summary, WorkerSummary) if summary else None,
+        parse_json(f"{where}/{WORKER_CONFIG}", configuration, WorkerConfiguration)
         if configuration
         else None,
     )

@@ -130,7 +130,7 @@ def parse_run(found: RunFound) -> RunRead | Skipped | Rejected:
         steps = parse_steps(where, found.bytes_of(STEPS).decode(errors="replace").splitlines())
         if problem := damage(where, steps):
             return Rejected(found.path, (problem,))
-        worker = parse_worker(found.run, found.bytes_of)
+        worker = parse_worker(found.path, found.bytes_of)
     except RunDirError as error:
         return Rejected(found.path, tuple(error.problems))
     except OSError as error:

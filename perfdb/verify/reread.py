@@ -349,7 +349,7 @@ class _Runs:
 
         record = parse_json(str(run.record), content(RECORD), RunRecord)
         lines = content(STEPS).decode(errors="replace").splitlines()
-        worker, steps = parse_worker(run, content), parse_steps(str(run.steps), lines)
+        worker, steps = parse_worker(str(run.path), content), parse_steps(str(run.steps), lines)
         hashed = content_hash({name: it["sha256"] for name, it in by_name.items()})
         asked = _checked(options)
         read = measure.of_run(record, steps, worker, hashed, asked.window)
