@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from perfdb.db.session import store_url
 from tests import logs
@@ -67,12 +67,20 @@ def wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
     pytest.fail("the dashboard does not listen after 30 seconds")
 
 
+PATIENCE_MS = 60_000
+"""On a busy machine a page of Streamlit takes as long."""
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def context() -> Iterator[BrowserContext]:
+    """A browser that keeps Streamlit's scripts. Each page in it is a session of its own."""
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(
+        browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
+        context = browser.new_context(reduced_motion="reduce")
+        context.set_default_timeout(PATIENCE_MS)
+        yield context
 
 
 @pytest.mark.parametrize(("name", "status"), [("evil.example", 403), ("localhost", 101)])
@@ -88,23 +96,18 @@ def test_a_name_that_is_not_this_machines_reads_nothing(site: str, name: str, st
         assert status == connection.getresponse().status
 
 
-PATIENCE_MS = 60_000
-"""On a busy machine a page of Streamlit takes as long."""
-
-
-def opened_page(browser: Browser, width: int = 1440) -> Page:
-    """A page in a session of its own."""
-    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.set_default_navigation_timeout(PATIENCE_MS)
+def opened_page(context: BrowserContext, width: int = 1440) -> Page:
+    """A page of a window that is so many pixels wide."""
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
     return page
 
 
 class Visit:
     """A page with all that it asked for and complained about."""
 
-    def __init__(self, browser: Browser, width: int) -> None:
-        self.page = opened_page(browser, width)
+    def __init__(self, context: BrowserContext, width: int) -> None:
+        self.page = opened_page(context, width)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.missing: set[str] = set()
@@ -140,17 +143,30 @@ class Visit:
         return wider
 
 
+AXIS_PX, LEGEND_PX = 35, 30
+"""The least that ticks, their numbers and a title take below a chart, and a legend above it."""
+
+
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_comparison_is_on_the_page_and_nothing_is_asked_of_others(site, browser, width):
-    visit = Visit(browser, width)
+def test_a_comparison_is_whole_on_the_page_and_nothing_is_asked_of_others(site, context, width):
+    """Its chart has one match of 46 pixels beside an axis and a legend.
+
+    That of the results has one bar of 44 pixels beside an axis.
+    """
+    visit = Visit(context, width)
     visit.page.goto(f"{site}/?a=megatron-core+0.16.0&b=megatron-core+0.16.1")
     row = visit.page.get_by_role("row").filter(has_text="Llama 3 8B")
     row.wait_for()
     assert ["1", "Llama 3 8B", "8 × DGX-H100", "1.250", "▲ faster"] == row.locator(
         "td"
     ).all_inner_texts()[:5]
-    visit.page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.wait_for()
+    assert 46 + AXIS_PX + LEGEND_PX < visit.chart_px()[1]
     assert ([], [], 0) == (visit.outside(site), visit.complaints, visit.overflow_px())
+    visit.page.goto(f"{site}/explore")
+    visit.page.get_by_role("heading", name="Explore results").wait_for()
+    chart_width, height = visit.chart_px()
+    assert 44 + AXIS_PX < height
+    assert chart_width <= width
     visit.page.close()
 
 
@@ -162,8 +178,8 @@ PAGES = {
 """Each link to a page with its heading."""
 
 
-def test_every_page_is_reached_by_its_link(site, browser):
-    visit = Visit(browser, 1440)
+def test_every_page_is_reached_by_its_link(site, context):
+    visit = Visit(context, 1440)
     visit.page.goto(site)
     for link, heading in PAGES.items():
         visit.page.get_by_role("link", name=link, exact=True).click()
@@ -174,9 +190,9 @@ def test_every_page_is_reached_by_its_link(site, browser):
     visit.page.close()
 
 
-def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, browser):
+def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, context):
     """0.16.0 against 0.16.1 is slower: its run took 40.5 s a step, and the other 32.4 s."""
-    page = opened_page(browser)
+    page = opened_page(context)
     page.goto(f"{site}/compare")
     for label, name in (("Release A", "0.16.1"), ("Release B", "0.16.0")):
         page.get_by_role("combobox", name=label).click()
@@ -186,25 +202,24 @@ def test_a_regression_leads_to_its_run_and_a_copied_link_to_the_same_view(site, 
     page.get_by_text("▼ slower").last.wait_for()
     compared = page.url
     row = page.get_by_role("row").filter(has_text="0.800")
-    with page.context.expect_page() as opened:
+    with context.expect_page() as opened:
         row.get_by_role("link", name="steps").click()
     run = opened.value
-    run.set_default_timeout(PATIENCE_MS)
     run.get_by_role("heading", name="Step time").wait_for()
     run.get_by_text("What differs from another run").wait_for()
     run.wait_for_url("**run=old&with=new**")
     links = {compared: "▼ slower", run.url: "What differs from another run"}
-    page.context.close()
+    run.close()
     for address, words in links.items():
-        other = opened_page(browser)
-        other.goto(address)
-        other.get_by_text(words).last.wait_for()
-        assert address == other.url
-        other.context.close()
+        page.goto("about:blank")
+        page.goto(address)
+        page.get_by_text(words).last.wait_for()
+        assert address == page.url
+    page.close()
 
 
-def test_an_own_log_is_laid_over_the_official_results(site, browser, tmp_path):
-    page = opened_page(browser)
+def test_an_own_log_is_laid_over_the_official_results(site, context, tmp_path):
+    page = opened_page(context)
     page.goto(f"{site}/mine")
     page.get_by_text("What the file does not state").wait_for()
     stated = page.get_by_role("textbox")
@@ -217,30 +232,12 @@ def test_an_own_log_is_laid_over_the_official_results(site, browser, tmp_path):
     page.close()
 
 
-AXIS_PX, LEGEND_PX = 35, 30
-"""The least that ticks, their numbers and a title take below a chart, and a legend above it."""
-
-
-@pytest.mark.parametrize("width", [1440, 390])
-def test_charts_of_few_rows_have_their_whole_height_and_an_axis_below_it(site, browser, width):
-    """One match of 46 pixels beside an axis and a legend, one bar of 44 beside an axis."""
-    visit = Visit(browser, width)
-    visit.page.goto(f"{site}/?a=megatron-core+0.16.0&b=megatron-core+0.16.1")
-    assert 46 + AXIS_PX + LEGEND_PX < visit.chart_px()[1]
-    visit.page.goto(f"{site}/explore")
-    visit.page.get_by_role("heading", name="Explore results").wait_for()
-    chart_width, height = visit.chart_px()
-    assert 44 + AXIS_PX < height
-    assert chart_width <= width
-    visit.page.close()
-
-
-def test_the_only_complaints_of_a_direct_visit_are_streamlits_own(site, browser):
+def test_the_only_complaints_of_a_direct_visit_are_streamlits_own(site, context):
     """Streamlit's page looks for its server below its own address first, then at the root.
 
     The two answers "not found" lead it there; nothing else may be missing.
     """
-    visit = Visit(browser, 1440)
+    visit = Visit(context, 1440)
     visit.page.goto(f"{site}/runs?run=old")
     visit.page.get_by_role("heading", name="old").wait_for()
     visit.page.get_by_text("torchrun train.py").wait_for()

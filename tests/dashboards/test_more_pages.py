@@ -25,10 +25,8 @@ def page(module: str, function: str = "show", **asked: str) -> AppTest:
     return shown(app)
 
 
-@pytest.fixture
-def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
+def three_systems_and_three_sizes(url: URL, folder: Path) -> None:
     """Two releases of two systems, a CPU test, and NeMo on 8, 16 and 32 GPUs."""
-    monkeypatch.setenv("PERFDB_URL", str(sqlite))
     nemo = Release(framework="nemo", version="25.04")
     rates = {8: 12_000, 16: 11_400, 32: 10_800}
     rows = [
@@ -41,15 +39,19 @@ def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
     b200 = case(system="dgx-b200")
     on_cpu = case(system="cpu", num_gpus=1, context_parallel=1)
     stored(
-        sqlite,
-        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
-        write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
-        write_run(tmp_path, run_id="b200", case=b200, release=release("0.16.1"),
+        url,
+        write_run(folder, run_id="old", step_times=TEN_STEPS),
+        write_run(folder, run_id="new", release=release("0.16.1"), step_times=FASTER),
+        write_run(folder, run_id="b200", case=b200, release=release("0.16.1"),
                   step_times=[it / 2 for it in TEN_STEPS]),
-        write_run(tmp_path, run_id="cpu", case=on_cpu, release=release("0.16.1")),
+        write_run(folder, run_id="cpu", case=on_cpu, release=release("0.16.1")),
         *rows,
     )  # fmt: skip
-    return sqlite
+
+
+@pytest.fixture
+def filled(shows) -> URL:
+    return shows(three_systems_and_three_sizes)
 
 
 def test_the_first_page_is_the_newest_comparison(filled: URL) -> None:

@@ -13,7 +13,6 @@ import dashboards
 from dashboards import charts, data
 from dashboards.findings import plain
 from perfdb import aggregation
-from perfdb.db.session import option
 from perfdb.ingest import ingest
 from perfdb.queries.best import EVERYTHING
 from perfdb.queries.scope import Scope
@@ -64,10 +63,8 @@ def everything(**asked: str) -> AppTest:
     return app
 
 
-@pytest.fixture
-def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
+def two_measured_and_two_published(url: URL, folder: Path) -> None:
     """Two measured releases that share a case, a failed run, and two published releases."""
-    monkeypatch.setenv("PERFDB_URL", str(sqlite))
     failed = {"outcome": Outcome.OUT_OF_MEMORY, "error": "CUDA out of memory"}
     wan = published(
         case=case(framework="dfm", model="wan2.1-14b"),
@@ -75,26 +72,34 @@ def filled(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
         figures=Figures(model_tflops_per_sec_per_gpu=820),
     )
     stored(
-        sqlite,
-        write_run(tmp_path, run_id="old", step_times=TEN_STEPS),
-        write_run(tmp_path, run_id="new", release=release("0.16.1"), step_times=FASTER),
-        write_run(tmp_path, run_id="oom", case=case(model="llama3-70b"), **failed),
+        url,
+        write_run(folder, run_id="old", step_times=TEN_STEPS),
+        write_run(folder, run_id="new", release=release("0.16.1"), step_times=FASTER),
+        write_run(folder, run_id="oom", case=case(model="llama3-70b"), **failed),
         published(release=Release(framework="nemo", version="25.10")),
     )
-    stored(sqlite, wan, page="wan.md")
-    return sqlite
+    stored(url, wan, page="wan.md")
 
 
 @pytest.fixture
-def impossible(sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> URL:
+def filled(shows) -> URL:
+    return shows(two_measured_and_two_published)
+
+
+def two_impossible(url: URL, folder: Path) -> None:
     """The two measured releases in a third of the time, which no H100 can; beside them a row."""
-    monkeypatch.setenv("PERFDB_URL", str(sqlite))
-    for run_id, version, times in (("old", "0.16.0", TEN_STEPS), ("new", "0.16.1", FASTER)):
-        third = [time / 3 for time in times]
-        run = write_run(tmp_path, run_id=run_id, release=release(version), step_times=third)
-        stored(sqlite, run)
-    stored(sqlite, published())
-    return sqlite
+    runs = [
+        write_run(
+            folder, run_id=run_id, release=release(version), step_times=[it / 3 for it in times]
+        )
+        for run_id, version, times in (("old", "0.16.0", TEN_STEPS), ("new", "0.16.1", FASTER))
+    ]
+    stored(url, *runs, published())
+
+
+@pytest.fixture
+def impossible(shows) -> URL:
+    return shows(two_impossible)
 
 
 def shown(app: AppTest) -> AppTest:
@@ -371,18 +376,15 @@ class TestWithoutData:
         stored(sqlite, published())
         assert "published results only" in shown(AppTest.from_function(looked_into)).info[0].value
 
-    def test_a_missing_and_an_empty_store_say_how_to_fill_it(self, store, tmp_path, monkeypatch):
+    def test_a_missing_and_an_empty_store_say_how_to_fill_it(self, sqlite, tmp_path, monkeypatch):
         monkeypatch.setenv("PERFDB_URL", str(tmp_path / "none.sqlite"))
         app = shown(AppTest.from_file(str(APP)))
         assert f"{tmp_path}/none.sqlite: no database here" in unescaped(app.info[0].value)
         assert f"perfdb ingest runs/ --db sqlite:///{tmp_path}/none.sqlite" in app.code[0].value
-        monkeypatch.setenv("PERFDB_URL", store.render_as_string(hide_password=False))
+        monkeypatch.setenv("PERFDB_URL", str(sqlite))
         app = shown(AppTest.from_file(str(APP)))
         assert "The store is empty." == unescaped(app.info[0].value)
-        assert (
-            f"perfdb run recipes/\nperfdb ingest runs/ {option(store.render_as_string())}"
-            == app.code[0].value
-        )
+        assert f"perfdb run recipes/\nperfdb ingest runs/ --db {sqlite}" == app.code[0].value
 
     @pytest.mark.parametrize(("schema", "helps"), [("0000", True), ("9999", False)])
     def test_a_store_of_another_schema_is_brought_up_to_date_where_it_is_older(
