@@ -61,8 +61,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     recipes.pages,
     recipes.coverage_pages,
     sources.pages,
-    catalog.model_pages,
-    catalog.system_pages,
+    catalog.pages,
 )
 """The pages of each kind."""
 OVERVIEW: Final = "overview"
