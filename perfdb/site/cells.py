@@ -22,7 +22,7 @@ from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import release_title
-from perfdb.site.templates import badge, joined, link, render_text, short_hash, to
+from perfdb.site.templates import badge, href, joined, link, render_text, short_hash, to
 from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
@@ -196,7 +196,7 @@ def origin(result: SiteResult) -> Markup:
             links.append(link(which(result), source))
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
-    links.append(Markup('<a href="{}">reproduce</a>').format(evidence(result)))
+    links.append(href("reproduce", evidence(result)))
     return render_text(
         '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}',
         origin=str(result.origin),
@@ -329,7 +329,7 @@ def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
 def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
     title = release_title(result.framework, result.release)
     tab = addresses.tab(result.framework, result.release, result.system)
-    return HtmlCell(Markup('<a href="{}">{}</a>').format(tab, short_hash(title)), sort=title)
+    return HtmlCell(href(short_hash(title), tab), sort=title)
 
 
 PRINTERS: Final[Mapping[Kind, Callable[[ShownColumn, SiteResult], HtmlCell]]] = {

@@ -17,10 +17,10 @@ from perfdb.site.cells import HtmlCell, formatted, known
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, newest_first, release_title
 from perfdb.site.page import Block, SitePage
-from perfdb.site.pages.parts import heads, href, link_cell
+from perfdb.site.pages.parts import heads, link_cell
 from perfdb.site.pages.sources import work_title
 from perfdb.site.tables import plain
-from perfdb.site.templates import badge, code, joined, link, paragraph, render
+from perfdb.site.templates import badge, code, href, joined, link, paragraph, render
 
 MOST_OBJECTIONS: Final = 100
 """Open errors and warnings that the list over all releases has, the gravest first."""

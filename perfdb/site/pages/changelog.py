@@ -18,10 +18,10 @@ from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Section, SitePage, no_data
-from perfdb.site.pages.parts import heads, href, label
+from perfdb.site.pages.parts import heads, label
 from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
 from perfdb.site.tables import plain, table
-from perfdb.site.templates import badge, joined, link, paragraph, render, render_text
+from perfdb.site.templates import badge, href, joined, link, paragraph, render, render_text
 from perfdb.units import UNKNOWN
 
 MOST_ENTRIES: Final = 200

@@ -25,10 +25,10 @@ from perfdb.site.data import RunData, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, release_title
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage
 from perfdb.site.pages import releases
-from perfdb.site.pages.parts import heads, href, link_cell
+from perfdb.site.pages.parts import heads, link_cell
 from perfdb.site.pages.runs import latest_first
 from perfdb.site.tables import plain
-from perfdb.site.templates import paragraph, render_text
+from perfdb.site.templates import href, paragraph, render_text
 
 DEEP_CHECK: Final = "deep-check.json"
 """In the folder of recipes: what `perfdb recipes validate --deep --json` printed of them."""
