@@ -68,7 +68,7 @@ def paragraph(text: str, class_: str = "") -> Markup:
 
 def badge(text: str, class_: str = "") -> Markup:
     """A word in a box."""
-    return Markup('<span class="perf-badge {}">{}</span>').format(class_ or text, text)
+    return Markup(f'<span class="perf-badge {escape(class_ or text)}">{escape(text)}</span>')
 
 
 def code(text: str) -> Markup:
