@@ -141,7 +141,7 @@ def _cell(cell: HtmlCell, classes: str) -> str:
     """A cell from its attributes to its content."""
     if cell.sort is not None:
         classes += _attribute("data-sort", cell.sort)
-    content = escape(cell.content)
+    content: str = escape(cell.content)
     if cell.evidence:
         content = f'<a class="e"{_attribute("href", cell.evidence)}>{content}</a>'
     return f"{classes}>{content}"

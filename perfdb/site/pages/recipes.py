@@ -256,7 +256,7 @@ def _coverage(
         "{{ code('perfdb_recipes') }} in {{ code('conf.py') }}.{% endif %}</p>\n",
         has_recipes=has_recipes,
     )
-    lines = [
+    lines: list[Cells] = [
         [link_cell(release_title(*name), addresses.of_coverage(*name)), *counts.values()]
         for name, counts in of_releases.items()
     ]
