@@ -29,6 +29,8 @@ from perfdb.versions import natural
 
 MOST_ROWS: Final = 300
 """Rows of a task's table, above which its older releases are only on pages of their own."""
+MOST_FINDINGS: Final = 100
+"""Results of a model whose errors and warnings are listed; the audit's pages have them all."""
 SHAPE: Final[Mapping[str, str]] = {
     "Family": "family",
     "Layers": "num_layers",
@@ -292,15 +294,19 @@ def _scaling(subject: Subject, anchor: str = "") -> list[Block]:
 
 
 def _findings(audited: Sequence[Audited]) -> Markup:
-    """The audit's errors and warnings in the model's results, and how many notes it has."""
+    """The audit's errors and warnings in the model's first results, and how many notes it has."""
     where = ("framework", "system", "number of GPUs", "precision")
+    raised = [it for it in audited if it.objections]
     items = []
-    for it in (it for it in audited if it.objections):
+    for it in raised[:MOST_FINDINGS]:
         entry = addresses.audit_entry(it.result.framework, it.result.release, it.anchor)
         items.append((it, parts.label(where, it.result, ", "), entry))
-    noted = len(audited) - len(items)
+    left = (
+        units.counted(len(raised) - len(items), "more result") if len(raised) > len(items) else ""
+    )
+    noted = len(audited) - len(raised)
     text = units.counted(noted, "more note" if items else "note") if noted else ""
-    return render("model_findings", items=items, noted=text, audit=addresses.AUDIT)
+    return render("model_findings", items=items, left=left, noted=text, audit=addresses.AUDIT)
 
 
 def _shape(name: str, lengths: Sequence[int]) -> Markup:
