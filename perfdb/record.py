@@ -319,7 +319,8 @@ class Finding(Frozen):
     @property
     def kind(self) -> str:
         """How grave it is, or that it is explained."""
-        return "explained" if self.acknowledged else self.severity.value
+        # not `value`, which is a call: pages ask this of thousands
+        return "explained" if self.acknowledged else self.severity._value_
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,7 +94,7 @@ def test_trends_and_pages_of_models_mark_them(store: URL, perfdb: Shell) -> None
     [point] = json.loads(perfdb(*asked, "--json").stdout)["series"][0]["change_points"]
     assert ("6.0", pytest.approx(1.0304, abs=1e-4)) == (point["release"], point["ratio"])
     known = with_comparisons(read.stored(store))
-    page = next(it for it in catalog.model_pages(known) if it.name == "models/llama3-8b")
+    page = next(it for it in catalog.pages(known) if it.name == "models/llama3-8b")
     shown = soup(page)
     assert any("Change points: 6.0." in words(it) for it in shown.select("svg desc"))
     assert "10,310 ◆ +3.0%" in words(shown)

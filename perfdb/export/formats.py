@@ -45,6 +45,20 @@ class Table:
         names = self.names
         return [to_json(dict(zip(names, row, strict=True))) for row in self.rows]
 
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """Each row as a line of CSV."""
+        return _csv_lines(self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenTable(Table):
+    """A table of which nothing but its lines and objects is known."""
+
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    objects: list[bytes]
+    lines: list[bytes]
+
 
 @dataclass(frozen=True)
 class ExportFormat:
@@ -72,16 +86,18 @@ def _csv(table: Table) -> bytes:
     A spreadsheet takes a text that begins with =, +, - or @ for a formula: it gets an apostrophe
     in front. The other formats hold every text as it is.
     """
+    return b"".join([*_csv_lines([table.names]), *table.lines])
+
+
+def _csv_lines(rows: Iterable[Iterable[Cell]]) -> list[bytes]:
     lines: list[str] = []
     # csv quotes the characters that its rows end with: a lone carriage return must be quoted too.
     writer = csv_writer.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
-    writer.writerow(table.names)
     # csv writes unknown cells and numbers as `text` does, and faster.
     writer.writerows(
-        [_plain(cell) if isinstance(cell, bool | str) else cell for cell in row]
-        for row in table.rows
+        [_plain(cell) if isinstance(cell, bool | str) else cell for cell in row] for row in rows
     )
-    return "".join(line.removesuffix("\r\n") + "\n" for line in lines).encode()
+    return [line.removesuffix("\r\n").encode() + b"\n" for line in lines]
 
 
 def _json(table: Table) -> bytes:

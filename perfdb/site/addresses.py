@@ -122,6 +122,11 @@ def of_source(sha256: str) -> str:
     return f"sources/{sha256[:16]}"
 
 
+def of_coverage(framework: str, version: str | None) -> str:
+    """The page of how far the published rows of a framework's release have come."""
+    return f"{COVERAGE}/{_release(framework, version)}"
+
+
 def of_audit(framework: str, version: str | None) -> str:
     """The page of what the audit found in a framework's release."""
     return f"{AUDIT}/{_release(framework, version)}"

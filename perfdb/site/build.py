@@ -25,7 +25,7 @@ from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.rundir import RECORD
 from perfdb.site import files, read, redaction, settings
 from perfdb.site.data import SiteData
-from perfdb.site.downloads import write_table
+from perfdb.site.downloads import joined, write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.grouping import on_gpus
 from perfdb.site.page import SitePage, key_of
@@ -61,8 +61,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
     recipes.pages,
     recipes.coverage_pages,
     sources.pages,
-    catalog.model_pages,
-    catalog.system_pages,
+    catalog.pages,
 )
 """The pages of each kind."""
 OVERVIEW: Final = "overview"
@@ -150,7 +149,9 @@ class Site:
         layout.remove_others(kept)
         everything = layout.root / DOWNLOADS / EVERYTHING
         if found.current:
-            kept.update(write_table(everything, found.current))
+            shown = {(it.framework, it.release) for it in found.current}
+            tables = [it.exported for name, it in self.kept.rows.items() if name in shown]
+            kept.update(write_table(everything, joined(tables)))
         else:
             for gone in everything.parent.glob(f"{EVERYTHING}.*"):
                 gone.unlink()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from math import isclose
 from typing import Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
@@ -22,7 +22,7 @@ from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import release_title
-from perfdb.site.templates import badge, joined, link, render_text, short_hash, to
+from perfdb.site.templates import badge, href, joined, link, short_hash, to
 from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
@@ -172,15 +172,16 @@ def flag_mark(result: SiteResult, *, sign: bool = False) -> Markup:
     """
     if result.flag is None:
         return Markup("")
-    return render_text(
-        '<a class="perf-flag {{ "perf-sign " if sign }}{{ flag.kind }}" href="{{ entry }}" '
-        'title="{% if sign %}{{ flag.counts }} {% endif %}found by the audit"'
-        '{% if sign %} aria-label="{{ flag.counts }} found by the audit">{% else %}>'
-        '<span aria-hidden="true">⚑</span> {{ flag.counts }}{% endif %}</a>',
-        flag=result.flag,
-        entry=addresses.audit_entry(result.framework, result.release, result.flag.anchor),
-        sign=sign,
+    entry = addresses.audit_entry(result.framework, result.release, result.flag.anchor)
+    counts = escape(result.flag.counts)
+    found = "found by the audit"
+    told = (
+        f'title="{counts} {found}" aria-label="{counts} {found}">'
+        if sign
+        else (f'title="{found}"><span aria-hidden="true">⚑</span> {counts}')
     )
+    classes = f"perf-flag {'perf-sign ' if sign else ''}{escape(result.flag.kind)}"
+    return Markup(f'<a class="{classes}" href="{escape(entry)}" {told}</a>')
 
 
 def origin(result: SiteResult) -> Markup:
@@ -196,12 +197,9 @@ def origin(result: SiteResult) -> Markup:
             links.append(link(which(result), source))
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
-    links.append(Markup('<a href="{}">reproduce</a>').format(evidence(result)))
-    return render_text(
-        '{{ badge(origin) }}{% if links %} <span class="perf-aside">{{ links }}</span>{% endif %}',
-        origin=str(result.origin),
-        links=joined(links, " "),
-    )
+    links.append(href("reproduce", evidence(result)))
+    aside = Markup('<span class="perf-aside">{}</span>').format(joined(links, " "))
+    return joined((badge(str(result.origin)), aside), " ")
 
 
 def which(result: SiteResult) -> str:
@@ -329,7 +327,7 @@ def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
 def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
     title = release_title(result.framework, result.release)
     tab = addresses.tab(result.framework, result.release, result.system)
-    return HtmlCell(Markup('<a href="{}">{}</a>').format(tab, short_hash(title)), sort=title)
+    return HtmlCell(href(short_hash(title), tab), sort=title)
 
 
 PRINTERS: Final[Mapping[Kind, Callable[[ShownColumn, SiteResult], HtmlCell]]] = {

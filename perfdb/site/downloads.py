@@ -10,7 +10,7 @@ from typing import Final
 from perfdb.export import csv, parquet
 from perfdb.export import json as json_export
 from perfdb.export import results as exported
-from perfdb.export.formats import Column, ExportFormat, Table
+from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable
 from perfdb.site.data import SiteResult
 from perfdb.site.files import write
 
@@ -34,9 +34,23 @@ def table_of(results: Iterable[SiteResult]) -> Table:
     return Table((*plain.columns, *EXTRA_COLUMNS), tuple(rows))
 
 
-def write_table(path: Path, results: Iterable[SiteResult]) -> list[Path]:
-    """Write results in each format; a file that has the same content already stays as it is."""
-    table = table_of(results)
+def written(results: Iterable[SiteResult]) -> WrittenTable:
+    """Results as they are written."""
+    made = table_of(results)
+    return WrittenTable(made.columns, objects=made.objects, lines=made.lines)
+
+
+def joined(tables: Sequence[WrittenTable]) -> WrittenTable:
+    """Several tables of the same columns, one or more, as one."""
+    return WrittenTable(
+        tables[0].columns,
+        objects=[one for it in tables for one in it.objects],
+        lines=[one for it in tables for one in it.lines],
+    )
+
+
+def write_table(path: Path, table: Table) -> list[Path]:
+    """Write a table in each format; a file that has the same content already stays as it is."""
     return [write(path.with_name(f"{path.name}.{it.NAME}"), it.render(table)) for it in FORMATS]
 
 
@@ -49,4 +63,4 @@ def write_download(
     """
     stems = (name if number == 1 else f"{name}-{number}" for number in count(1))
     stem = next(it for it in stems if str(folder / f"{it}.{csv.NAME}") not in taken)
-    return write_table(folder / stem, results)
+    return write_table(folder / stem, table_of(results))

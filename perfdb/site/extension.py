@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 STATIC: Final = Path(__file__).parent / "static"
+_GARBAGE: Final = 100_000
+"""How many objects are made between looks for garbage: a page has many, and few are garbage."""
 _NEIGHBORS: Final = {"N": "next", "P": "prev"}
 """What a template calls the pages before and after, by the keys that Sphinx gives their links."""
 
@@ -127,6 +129,7 @@ class _Build:
         made = self.site.write()
         gc.freeze()
         gc.enable()
+        gc.set_threshold(_GARBAGE)
         files.note_done(self.layout, key, made, self.site.keys)
 
     def outdated(

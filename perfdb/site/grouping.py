@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Literal, Protocol, TypeVar
+from operator import attrgetter
+from typing import Final, Literal, Protocol, TypeVar
 
 from perfdb import catalog
 from perfdb.catalog import titles
@@ -63,8 +64,13 @@ def sections(results: Iterable[SiteResult]) -> list[TaskGroup]:
 
 def _part(result: SiteResult) -> tuple[str, str | None]:
     """The table of a result: of its task or of all fine-tuning, and of its variant."""
-    is_shared = columns.TASK in columns.of_table(result.framework, result.task).columns
-    return FINE_TUNING if is_shared else result.task, result.variant
+    return _table(result.framework, result.task), result.variant
+
+
+@cache
+def _table(framework: str, task: str) -> str:
+    is_shared = columns.TASK in columns.of_table(framework, task).columns
+    return FINE_TUNING if is_shared else task
 
 
 def by_task(results: Iterable[SiteResult]) -> list[TaskGroup]:
@@ -149,11 +155,14 @@ def catalog_order(name: str, among: Iterable[str]) -> tuple[int, str]:
     return (known.index(name) if name in known else len(known)), name
 
 
+_LAYOUT: Final = attrgetter(*CONFIGURATION_FIELDS)
+
+
 def work_order(result: SiteResult) -> tuple[object, ...]:
     """A key that sorts results by system, model, precision and size, then by how it was done."""
     size = (result.num_gpus, result.sequence_length, result.global_batch_size)
     names = (system_order(result.system), natural(result.model_title), result.precision or "")
-    layout = (natural(str(getattr(result, name) or "")) for name in CONFIGURATION_FIELDS)
+    layout = [natural(str(value or "")) for value in _LAYOUT(result)]
     return (*names, *size, *layout)
 
 
@@ -178,20 +187,15 @@ def newest_first(items: Iterable[Item], results: Collection[SiteResult]) -> list
     `results` are those of all the releases. Trials come last: of a framework its releases without a
     result on a GPU, and of frameworks those that have no others.
     """
-    builds = {_release(one): one.build for one in results}
-    on_gpus = {_release(one) for one in results if is_on_gpus(one)}
-    by_release = sorted(
-        items, key=lambda one: version_order(one.release, builds[_release(one)]), reverse=True
+    builds = {(one.framework, one.release): one.build for one in results}
+    on_gpus = _on_gpus(results)
+    groups = grouped(items, _release)
+    names = sorted(groups, key=lambda name: version_order(name[1], builds[name]), reverse=True)
+    frameworks = {name[0] for name in names if name in on_gpus}
+    names.sort(
+        key=lambda name: (name[0] not in frameworks, titles.framework(name[0]), name not in on_gpus)
     )
-    frameworks = {one.framework for one in by_release if _release(one) in on_gpus}
-    return sorted(
-        by_release,
-        key=lambda one: (
-            one.framework not in frameworks,
-            titles.framework(one.framework),
-            _release(one) not in on_gpus,
-        ),
-    )
+    return [one for name in names for one in groups[name]]
 
 
 def of_newest_releases(results: Sequence[SiteResult]) -> list[SiteResult]:
@@ -199,8 +203,8 @@ def of_newest_releases(results: Sequence[SiteResult]) -> list[SiteResult]:
 
     A release without a result on a GPU is that only where the framework has no others.
     """
-    builds = {_release(one): one.build for one in results}
-    on_gpus = {_release(one) for one in results if is_on_gpus(one)}
+    builds = {(one.framework, one.release): one.build for one in results}
+    on_gpus = _on_gpus(results)
     newest = set()
     for some in grouped(builds, lambda one: one[0]).values():
         known = [one for one in some if one in on_gpus]
@@ -210,6 +214,12 @@ def of_newest_releases(results: Sequence[SiteResult]) -> list[SiteResult]:
 
 def _release(one: OfRelease) -> ReleaseName:
     return one.framework, one.release
+
+
+def _on_gpus(results: Iterable[SiteResult]) -> set[ReleaseName]:
+    """The releases with a result on a GPU."""
+    systems = {(one.framework, one.release, one.system) for one in results}
+    return {(name, version) for name, version, system in systems if catalog.has_gpus(system)}
 
 
 def is_on_gpus(result: SiteResult) -> bool:

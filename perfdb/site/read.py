@@ -23,13 +23,14 @@ from perfdb.compare import run_diff
 from perfdb.compare.releases import builds, known_releases
 from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
+from perfdb.export.formats import WrittenTable
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.queries import Rows, catalog, fingerprints, results, runs
 from perfdb.queries.catalog import row_versions
 from perfdb.queries.fingerprints import ReleaseName
 from perfdb.record import Finding, RunKind, Severity
-from perfdb.site import files, redaction
+from perfdb.site import downloads, files, redaction
 from perfdb.site.data import (
     KINDS,
     MOST_STEPS,
@@ -64,7 +65,8 @@ class KeptRelease:
     `fingerprint` is of the rows of the store; `context` of what else the values are made of: the
     order of releases, titles that only pages print, and who accepted which finding.
     `unknown` are the models that the catalog lacks, with the first result and what its page calls
-    the model. `findings` are as the audit made them.
+    the model. `findings` are as the audit made them. `exported` are the current results in the
+    file of all.
     """
 
     fingerprint: str = ""
@@ -77,6 +79,7 @@ class KeptRelease:
     runs: tuple[RunData, ...]
     audited: tuple[Audited, ...]
     revisions: tuple[ResultRevision, ...]
+    exported: WrittenTable
 
 
 Kept = dict[ReleaseName, KeptRelease]
@@ -332,6 +335,7 @@ def _made(
             if it.result_id in found
         ),
         revisions=tuple(map(_maker(ResultRevision), revisions)),
+        exported=downloads.written(current),
     )
 
 

@@ -5,10 +5,10 @@ that are made in place.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from perfdb import units
 from perfdb.site import cells as shown
@@ -89,9 +89,39 @@ class HtmlTable:
         some = [text for text in every if text not in self.shared_notes]
         return {text: number for number, text in enumerate(some, start=1)}
 
-    def numbers_of(self, row: HtmlRow) -> list[tuple[int, str]]:
-        """The numbers of a row's footnotes, with their texts."""
-        return [(self.numbered[text], text) for text in row.notes if text in self.numbered]
+    @property
+    def body(self) -> Markup:
+        """The rows, made without a template: there are thousands of cells."""
+        return Markup("").join(map(self._row, self.rows))
+
+    def _row(self, row: HtmlRow) -> Markup:
+        attributes = _attribute("id", row.id) if row.id else ""
+        if row.source:
+            attributes += _attribute("data-findings", row.findings)
+            attributes += _attribute("data-source", row.source)
+        first, *others = map(_cell, row.cells, self._classes)
+        name = [f'<tr{attributes}><th scope="row"{first}']
+        if row.sign:
+            name.append(f" {escape(row.sign)}")
+        if marks := [self._mark(text) for text in row.notes if text in self.numbered]:
+            name.append(f' <sup class="perf-mark">{", ".join(marks)}</sup>')
+        if row.id:
+            label = _attribute("aria-label", f"Link to {row.name}")
+            name.append(f'&nbsp;<a class="perf-link"{_attribute("href", f"#{row.id}")}{label}></a>')
+        cells = [f"<td{cell}</td>\n" for cell in others]
+        return Markup("".join([*name, "</th>\n", *cells, "</tr>\n"]))
+
+    @cached_property
+    def _classes(self) -> list[str]:
+        return [_attribute("class", it.class_) if it.class_ else "" for it in self.heads]
+
+    def _mark(self, text: str) -> str:
+        """The number of a footnote, leading to it."""
+        number = self.numbered[text]
+        note = self.note_id(number)
+        links = _attribute("href", f"#{note}") + _attribute("title", text)
+        described = _attribute("aria-describedby", note)
+        return f'<a{links} role="doc-noteref"{described}>{number}</a>'
 
     def note_id(self, number: int) -> str:
         """The anchor of a footnote."""
@@ -101,6 +131,20 @@ class HtmlTable:
     def html(self) -> Markup:
         """The table, its lines above and its footnotes below."""
         return render("table", table=self)
+
+
+def _attribute(name: str, value: object) -> str:
+    return f' {name}="{escape(value)}"'
+
+
+def _cell(cell: HtmlCell, classes: str) -> str:
+    """A cell from its attributes to its content."""
+    if cell.sort is not None:
+        classes += _attribute("data-sort", cell.sort)
+    content: str = escape(cell.content)
+    if cell.evidence:
+        content = f'<a class="e"{_attribute("href", cell.evidence)}>{content}</a>'
+    return f"{classes}>{content}"
 
 
 def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -167,6 +211,7 @@ def results_table(
     thousands separators; in a `verbatim` table only where the page printed them so.
     """
     heads, made, above = [], [], []
+    evidence = list(map(shown.evidence, results))
     for column in profile.columns:
         cells = [shown.cell(column, one) for one in results]
         if column.numeric and not verbatim:
@@ -178,10 +223,10 @@ def results_table(
             heads.append(head(column))
             made.append(
                 [
-                    replace(cell, evidence=shown.evidence(one))
+                    HtmlCell(cell.content, cell.sort, leads_to)
                     if column.is_figure and cell.content != units.UNKNOWN
                     else cell
-                    for cell, one in zip(cells, results, strict=True)
+                    for cell, leads_to in zip(cells, evidence, strict=True)
                 ]
             )
     anchor = run_row if profile.is_of_runs else result_row
@@ -202,4 +247,4 @@ def results_table(
 def _regrouped(cell: HtmlCell) -> HtmlCell:
     """A cell with thousands separators; markup as it is."""
     is_markup = isinstance(cell.content, Markup)
-    return cell if is_markup else replace(cell, content=units.regrouped(cell.content))
+    return cell if is_markup else HtmlCell(units.regrouped(cell.content), cell.sort, cell.evidence)

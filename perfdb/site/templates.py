@@ -45,9 +45,14 @@ def render_text(source: str, **values: object) -> Markup:
     return Markup(_compiled(source).render(values))
 
 
+def href(text: str, target: str) -> Markup:
+    """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
+    return Markup(f'<a href="{escape(target)}">{escape(text)}</a>')
+
+
 def link(text: str, document: str, anchor: str = "") -> Markup:
     """A link to a document."""
-    return Markup('<a href="{}">{}</a>').format(to(document, anchor), text)
+    return href(text, to(document, anchor))
 
 
 def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
@@ -63,7 +68,7 @@ def paragraph(text: str, class_: str = "") -> Markup:
 
 def badge(text: str, class_: str = "") -> Markup:
     """A word in a box."""
-    return Markup('<span class="perf-badge {}">{}</span>').format(class_ or text, text)
+    return Markup(f'<span class="perf-badge {escape(class_ or text)}">{escape(text)}</span>')
 
 
 def code(text: str) -> Markup:

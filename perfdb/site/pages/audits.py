@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -17,10 +17,10 @@ from perfdb.site.cells import HtmlCell, formatted, known
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, newest_first, release_title
 from perfdb.site.page import Block, SitePage
-from perfdb.site.pages.parts import heads, href, link_cell
+from perfdb.site.pages.parts import heads, link_cell
 from perfdb.site.pages.sources import work_title
 from perfdb.site.tables import plain
-from perfdb.site.templates import badge, code, joined, link, paragraph, render
+from perfdb.site.templates import badge, code, href, joined, link, paragraph, render
 
 MOST_OBJECTIONS: Final = 100
 """Open errors and warnings that the list over all releases has, the gravest first."""
@@ -74,44 +74,56 @@ def _audit(releases: Releases) -> list[Block]:
         rows.append([_release(name), *numbers])
     titles = heads("Release", *(f"#{kind.capitalize()}" for kind in KINDS))
     found = [line for name, some in releases.items() for line in _open_lines(name, some)]
-    found.sort(key=lambda it: KINDS.index(it[0]))
+    found.sort(key=lambda it: KINDS.index(it.kind))
     return [
         render(
             "audit",
             total=counts(finding for some in releases.values() for finding in _findings(some)),
             by_release=plain("Findings by release", titles, rows),
-            opened=_opened(found[:MOST_OBJECTIONS]) if found else "",
+            opened=_opened(found[:MOST_OBJECTIONS], releases) if found else "",
             left=len(found[MOST_OBJECTIONS:]),
         )
     ]
 
 
-def _open_lines(
-    name: ReleaseName, some: Sequence[Audited]
-) -> Iterator[tuple[str, str, HtmlCell, ReleaseName]]:
-    """Kind, rule and link of each open error and warning; those of one cause share a line."""
+@dataclass(frozen=True)
+class _OpenLine:
+    """An open error or warning of a result, or one that so many results of a release share."""
+
+    kind: str
+    rule: str
+    release: ReleaseName
+    anchor: str
+    count: int = 1
+
+
+def _open_lines(name: ReleaseName, some: Sequence[Audited]) -> Iterator[_OpenLine]:
+    """Each open error and warning; those of one cause share a line."""
     single, by_rule = summarized(it for audited in some for it in audited.open)
-    alone, named, document = set(map(id, single)), titles_of(some), addresses.of_audit(*name)
+    alone = set(map(id, single))
     for audited in some:
-        cell = link_cell(named[audited.anchor], document, audited.anchor)
-        yield from ((it.kind, it.rule, cell, name) for it in audited.open if id(it) in alone)
+        found = (it for it in audited.open if id(it) in alone)
+        yield from (_OpenLine(it.kind, it.rule, name, audited.anchor) for it in found)
     for rule, shared in by_rule.items():
-        cell = link_cell(units.counted(len(shared), "result"), document, rule)
-        yield shared[0].kind, rule, cell, name
+        yield _OpenLine(shared[0].kind, rule, name, rule, len(shared))
 
 
-def _opened(listed: Iterable[tuple[str, str, HtmlCell, ReleaseName]]) -> Markup:
-    rows = [
-        [
-            HtmlCell(badge(kind), sort=KINDS.index(kind)),
-            HtmlCell(code(rule), sort=rule),
-            result,
-            _release(name),
-        ]
-        for kind, rule, result, name in listed
-    ]
-    titles = heads("Severity", "Rule", "~Result", "Release")
-    return plain("Open errors and warnings", titles, rows)
+def _opened(listed: Sequence[_OpenLine], releases: Releases) -> Markup:
+    titles = {name: titles_of(releases[name]) for name in {it.release for it in listed}}
+    rows = []
+    for it in listed:
+        many = units.counted(it.count, "result")
+        text = many if it.count > 1 else titles[it.release][it.anchor]
+        rows.append(
+            [
+                HtmlCell(badge(it.kind), sort=KINDS.index(it.kind)),
+                HtmlCell(code(it.rule), sort=it.rule),
+                link_cell(text, addresses.of_audit(*it.release), it.anchor),
+                _release(it.release),
+            ]
+        )
+    head = heads("Severity", "Rule", "~Result", "Release")
+    return plain("Open errors and warnings", head, rows)
 
 
 def _release(name: ReleaseName) -> HtmlCell:

@@ -22,7 +22,7 @@ from perfdb.site.grouping import catalog_order, of_newest_releases, system_order
 from perfdb.site.pages import parts
 from perfdb.site.pages.parts import differing, label, note, rows_left_out
 from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import joined, render
+from perfdb.site.templates import href, joined, render
 from perfdb.stated import RATE, figure, is_computed
 from perfdb.versions import is_rolling, version_order
 
@@ -66,7 +66,7 @@ def headline_cell(results: Sequence[SiteResult], where: Callable[[SiteResult], s
     )
     if top is None:
         return HtmlCell(units.UNKNOWN)
-    row = parts.href(figure_text(top, FLOPS), addresses.table_row(top))
+    row = href(figure_text(top, FLOPS), addresses.table_row(top))
     content = Markup("{} TFLOP/s/GPU: {}{}").format(row, work(top), where(top))
     return HtmlCell(content, sort=figure(top, FLOPS))
 

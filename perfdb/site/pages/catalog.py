@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from markupsafe import Markup
@@ -29,6 +29,8 @@ from perfdb.versions import natural
 
 MOST_ROWS: Final = 300
 """Rows of a task's table, above which its older releases are only on pages of their own."""
+MOST_FINDINGS: Final = 100
+"""Results of a model whose errors and warnings are listed; the audit's pages have them all."""
 SHAPE: Final[Mapping[str, str]] = {
     "Family": "family",
     "Layers": "num_layers",
@@ -56,17 +58,27 @@ class Subject:
 
 
 Subjects = tuple[Subject, ...]
+ResultsByName = Mapping[str, Sequence[SiteResult]]
+"""The results of each model or of each system, the newest release first."""
 
 
-def model_pages(data: SiteData) -> Iterator[SitePage]:
-    """The page of each model with results, and their list."""
+def pages(data: SiteData) -> Iterator[SitePage]:
+    """The page of each model and of each system with results, and their lists."""
+    by_work = sorted(data.results, key=grouping.work_order)
+    results = grouping.newest_first(by_work, data.results)
+    yield from _model_pages(data, grouped(results, attrgetter("model")))
+    yield from _system_pages(data, grouped(results, attrgetter("system")))
+
+
+def _model_pages(data: SiteData, by_model: ResultsByName) -> Iterator[SitePage]:
+    """The page of each model, and their list."""
     scaling: dict[str, list[Link]] = defaultdict(list)
     for one in data.scaling:
         text = f"{release_title(one.framework, one.release)} on {one.system_title}"
         for scaled in one.models:
             scaling[scaled.model].append(Link(text, one.document))
     models = []
-    for name, results in _results_by(data.results, lambda one: one.model).items():
+    for name, results in by_model.items():
         entry = catalog.models().get(name)
         title = entry.title if entry else results[0].model_title
         links, shown = tuple(scaling[name]), tuple(grouping.on_gpus(results))
@@ -77,11 +89,11 @@ def model_pages(data: SiteData) -> Iterator[SitePage]:
     yield from _pages(addresses.MODELS, "model", models, _models, bodies)
 
 
-def system_pages(data: SiteData) -> Iterator[SitePage]:
-    """The page of each system with results, and their list."""
+def _system_pages(data: SiteData, by_system: ResultsByName) -> Iterator[SitePage]:
+    """The page of each system, and their list."""
     scaling = grouped(data.scaling, lambda one: one.system)
     systems = []
-    for name, results in _results_by(data.results, lambda one: one.system).items():
+    for name, results in by_system.items():
         entry = catalog.systems().get(name)
         title = entry.title if entry else results[0].system_title
         links = tuple(
@@ -92,14 +104,6 @@ def system_pages(data: SiteData) -> Iterator[SitePage]:
     systems.sort(key=lambda system: system_order(system.name))
     bodies = [partial(_system, it) for it in systems]
     yield from _pages(addresses.SYSTEMS, "system", systems, _systems, bodies)
-
-
-def _results_by(
-    results: Sequence[SiteResult], name_of: Callable[[SiteResult], str]
-) -> dict[str, list[SiteResult]]:
-    """The results of each model or of each system, the newest release first."""
-    in_order = sorted(results, key=grouping.work_order)
-    return grouped(grouping.newest_first(in_order, results), name_of)
 
 
 def _pages(
@@ -290,15 +294,19 @@ def _scaling(subject: Subject, anchor: str = "") -> list[Block]:
 
 
 def _findings(audited: Sequence[Audited]) -> Markup:
-    """The audit's errors and warnings in the model's results, and how many notes it has."""
+    """The audit's errors and warnings in the model's first results, and how many notes it has."""
     where = ("framework", "system", "number of GPUs", "precision")
+    raised = [it for it in audited if it.objections]
     items = []
-    for it in (it for it in audited if it.objections):
+    for it in raised[:MOST_FINDINGS]:
         entry = addresses.audit_entry(it.result.framework, it.result.release, it.anchor)
         items.append((it, parts.label(where, it.result, ", "), entry))
-    noted = len(audited) - len(items)
+    left = (
+        units.counted(len(raised) - len(items), "more result") if len(raised) > len(items) else ""
+    )
+    noted = len(audited) - len(raised)
     text = units.counted(noted, "more note" if items else "note") if noted else ""
-    return render("model_findings", items=items, noted=text, audit=addresses.AUDIT)
+    return render("model_findings", items=items, left=left, noted=text, audit=addresses.AUDIT)
 
 
 def _shape(name: str, lengths: Sequence[int]) -> Markup:

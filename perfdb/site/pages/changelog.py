@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -17,16 +18,21 @@ from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Section, SitePage, no_data
-from perfdb.site.pages.parts import heads, href, label
+from perfdb.site.pages.parts import heads, label
 from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
 from perfdb.site.tables import plain, table
-from perfdb.site.templates import badge, joined, link, paragraph, render, render_text
+from perfdb.site.templates import badge, href, joined, link, paragraph, render, render_text
 from perfdb.units import UNKNOWN
 
 MOST_ENTRIES: Final = 200
 """Rows of each table; older entries are counted by day and source."""
 MOST_MODELS: Final = 5
 """Models that the row of many results names."""
+_WHERE: Final = attrgetter(
+    "framework", "release", "model", "model_title", "system", "system_title", "source_sha256",
+    "source", "run_id", "recipe",
+)  # fmt: skip
+"""What the pages that a result is on follow from."""
 QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
 """The acts that change no figure that was there."""
 CHANGED: Final = "Corrected, withdrawn, restored, rejected"
@@ -210,8 +216,8 @@ def withdrawn_pages(data: SiteData) -> Iterator[SitePage]:
     """A page in place of each page of which everything was withdrawn."""
     in_force = [one for one in data.revisions if not one.superseded]
     stating = {one.source for one in in_force}
-    states = [one.source_sha256 for one in data.revisions if one.source in stating]
-    there = {name for one in in_force for name in _pages_of(one)}
+    states = {one.source_sha256 for one in data.revisions if one.source in stating}
+    there = {name for one in _apart(in_force) for name in _pages_of(one)}
     there |= {addresses.of_source(it) for it in (*states, *(one.sha256 for one in data.sources))}
     now = {one.run_id: one for one in in_force if one.run_id}
     named: dict[str, str] = {}
@@ -232,10 +238,12 @@ def unfinished_pages(data: SiteData) -> Iterator[SitePage]:
     """A page in place of each release, model and system that only unfinished runs are of."""
     folders = ("performance/", "models/", "systems/")
     in_tables = {one.result_id for one in data.results}
+    in_force = [one for one in data.revisions if not one.superseded]
     of_tables, of_others = dict[str, str](), dict[str, str]()
-    for one in data.revisions:
-        if not one.superseded:
-            (of_tables if one.result_id in in_tables else of_others).update(_pages_of(one))
+    for one in _apart(it for it in in_force if it.result_id in in_tables):
+        of_tables.update(_pages_of(one))
+    for one in _apart(it for it in in_force if it.result_id not in in_tables):
+        of_others.update(_pages_of(one))
     for name in sorted(of_others.keys() - of_tables):
         if name.startswith(folders):
             about = f"{of_others[name]} has only runs that did not finish."
@@ -256,6 +264,11 @@ def _why_gone(event: ChangelogEvent, now: ResultRevision | None) -> str:
         return joined((f"read again as one of {now.model_title} in ", page, "."))
     when = "" if event.day == UNKNOWN else f" on {event.day}"
     return f"withdrawn{when}{f': {event.reason}' if event.reason else '; no reason stated.'}"
+
+
+def _apart(some: Iterable[ResultRevision]) -> Iterable[ResultRevision]:
+    """One of all that are on the same pages."""
+    return {_WHERE(one): one for one in some}.values()
 
 
 def _pages_of(one: ResultRevision) -> Mapping[str, str]:

@@ -24,11 +24,11 @@ from perfdb.site.data import SiteData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Section, SitePage, no_data
 from perfdb.site.pages import release_reports
-from perfdb.site.pages.parts import differing, heads, href, label, note
+from perfdb.site.pages.parts import differing, heads, label, note
 from perfdb.site.pages.release_pairs import ReleasePair, not_judged, tally, tally_text
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import badge, joined, link, paragraph, render, short_hash, to
+from perfdb.site.templates import badge, href, joined, link, paragraph, render, short_hash, to
 from perfdb.stated import RATE
 from perfdb.versions import is_rolling
 

@@ -30,11 +30,6 @@ def heads(*titles: str) -> list[HtmlHead]:
     return made
 
 
-def href(text: str, target: str) -> Markup:
-    """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
-    return Markup('<a href="{}">{}</a>').format(target, text)
-
-
 def link_cell(text: str, document: str, anchor: str = "") -> HtmlCell:
     """A link to a document, sorted by its text."""
     return HtmlCell(link(text, document, anchor), sort=text)

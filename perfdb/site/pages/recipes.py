@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from markupsafe import Markup
 from pydantic import BaseModel
 
 from perfdb import recipe, units
@@ -21,12 +22,13 @@ from perfdb.record import Result
 from perfdb.site import addresses, cells
 from perfdb.site.cells import HtmlCell, moment
 from perfdb.site.data import RunData, SiteData, SiteResult
+from perfdb.site.grouping import ReleaseName, release_title
 from perfdb.site.page import Block, Code, FileLinks, Section, SitePage
 from perfdb.site.pages import releases
-from perfdb.site.pages.parts import heads, href, link_cell, release_of
+from perfdb.site.pages.parts import heads, link_cell
 from perfdb.site.pages.runs import latest_first
 from perfdb.site.tables import plain
-from perfdb.site.templates import paragraph, render_text
+from perfdb.site.templates import href, paragraph, render_text
 
 DEEP_CHECK: Final = "deep-check.json"
 """In the folder of recipes: what `perfdb recipes validate --deep --json` printed of them."""
@@ -209,24 +211,27 @@ def _runs(runs: Sequence[RunData]) -> Block:
 
 
 def coverage_pages(data: SiteData) -> Iterator[SitePage]:
-    """How far published rows have come: from a recipe to the same figure."""
+    """How far published rows have come, from a recipe to the same figure: counts by release, and
+    a page with the rows of each."""
     names = {id(spec): file.recipe.name for file in data.recipes for spec in file.points}
-    by_release = grouped(data.coverage, lambda it: release_of(it.row))
-    order = dict.fromkeys(release.title for release in releases.of_results(data.current))
-    measured = _measured(data)
-    of_releases = tuple(
-        (
-            name,
-            _counts(rows, data),
-            tuple(_line(it, data, measured, names.get(id(it.spec))) for it in rows),
-        )
-        for name in order
-        if (rows := by_release.get(name))
-    )
+    by_release = grouped(data.coverage, lambda it: (it.row.framework, it.row.release))
+    every = [(it.framework, it.release) for it in releases.of_results(data.current)]
+    of_releases = {name: by_release[name] for name in every if name in by_release}
+    counts = {name: _counts(rows, data) for name, rows in of_releases.items()}
     total = _counts(data.coverage, data)
-    about = ", ".join(f"{count} {what}" for what, count in total.items())
-    body = partial(_coverage, total, of_releases, has_recipes=bool(data.recipes))
-    yield SitePage(addresses.COVERAGE, "Coverage", f"{about}.", body)
+    body = partial(_coverage, total, counts, has_recipes=bool(data.recipes))
+    below = [addresses.of_coverage(*name) for name in of_releases]
+    yield SitePage(addresses.COVERAGE, "Coverage", _told(total), body, below=below)
+    measured = _measured(data)
+    for name, rows in of_releases.items():
+        title = f"Coverage of {release_title(*name)}"
+        lines = tuple(_line(it, data, measured, names.get(id(it.spec))) for it in rows)
+        body = partial(_covered, title, counts[name], lines)
+        yield SitePage(addresses.of_coverage(*name), title, _told(counts[name]), body)
+
+
+def _told(counts: Mapping[str, str]) -> str:
+    return f"{', '.join(f'{count} {what}' for what, count in counts.items())}."
 
 
 def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
@@ -238,29 +243,38 @@ def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
 
 def _coverage(
     total: Mapping[str, str],
-    of_releases: Sequence[tuple[str, Mapping[str, str], Sequence[CoveredRow]]],
+    of_releases: Mapping[ReleaseName, Mapping[str, str]],
     *,
     has_recipes: bool,
 ) -> list[Block]:
     if not of_releases:
         return [paragraph("There are no published rows.")]
     intro = render_text(
-        '<div class="perf-counts">{% for what, count in total.items() %}'
-        "<div><strong>{{ count }}</strong><span>{{ what }}</span></div>{% endfor %}</div>\n"
         "<p>A row builds if the last deep check built its model and it fits in GPU memory; – means "
         "not checked. A row is reproduced if its case was measured as fast or faster. See also "
         "{{ code('perfdb recipes coverage') }}.{% if not has_recipes %} To show recipes, set "
         "{{ code('perfdb_recipes') }} in {{ code('conf.py') }}.{% endif %}</p>\n",
-        total=total,
         has_recipes=has_recipes,
     )
-    lines = [[name, *counts.values()] for name, counts, _ in of_releases]
-    titles = heads("Release", *(f"#{title.capitalize()}" for title in STAGES.values()))
-    sections = [
-        Section(name, [plain(f"Rows of {name}", ROW, map(_cells, rows))])
-        for name, _, rows in of_releases
+    lines: list[Cells] = [
+        [link_cell(release_title(*name), addresses.of_coverage(*name)), *counts.values()]
+        for name, counts in of_releases.items()
     ]
-    return [intro, plain("By release", titles, lines), *sections]
+    titles = heads("Release", *(f"#{title.capitalize()}" for title in STAGES.values()))
+    return [_in_numbers(total), intro, plain("By release", titles, lines)]
+
+
+def _in_numbers(counts: Mapping[str, str]) -> Markup:
+    return render_text(
+        '<div class="perf-counts">{% for what, count in counts.items() %}'
+        "<div><strong>{{ count }}</strong><span>{{ what }}</span></div>{% endfor %}</div>\n",
+        counts=counts,
+    )
+
+
+def _covered(title: str, counts: Mapping[str, str], rows: Sequence[CoveredRow]) -> list[Block]:
+    """The rows of a release."""
+    return [_in_numbers(counts), plain(title, ROW, map(_cells, rows))]
 
 
 def _measured(data: SiteData) -> Mapping[str, SiteResult]:

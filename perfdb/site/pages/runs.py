@@ -32,10 +32,10 @@ from perfdb.site.page import (
     no_data,
     offered,
 )
-from perfdb.site.pages.parts import drawer, flat, heads, href, json_text, release_of
+from perfdb.site.pages.parts import drawer, flat, heads, json_text, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
-from perfdb.site.templates import code, facts, joined, link, paragraph, render, render_text
+from perfdb.site.templates import code, facts, href, joined, link, paragraph, render, render_text
 from perfdb.stated import RATE, figure
 
 NO_RUNS: Final = "There are no runs: every figure is from a published page."

@@ -25,9 +25,9 @@ from perfdb.site.data import Audited, SiteData, SiteResult
 from perfdb.site.grouping import newest_first, release_title, section_title, system_order
 from perfdb.site.page import Block, Section, SitePage, no_data, summary_of_names
 from perfdb.site.pages.comparisons import names
-from perfdb.site.pages.parts import heads, href, label, link_cell, note, precision_of, rows_left_out
+from perfdb.site.pages.parts import heads, label, link_cell, note, precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
-from perfdb.site.templates import joined, paragraph, render, short_hash, to
+from perfdb.site.templates import href, joined, paragraph, render, short_hash, to
 from perfdb.stated import RATE, figure
 from perfdb.versions import natural
 

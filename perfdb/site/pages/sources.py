@@ -15,10 +15,10 @@ from perfdb.site.cells import flag_mark, gpus, moment
 from perfdb.site.data import Link, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Section, SitePage, summary_of_results
-from perfdb.site.pages.parts import drawer, href, label, release_of
+from perfdb.site.pages.parts import drawer, label, release_of
 from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
-from perfdb.site.templates import joined, link, render
+from perfdb.site.templates import href, joined, link, render
 
 Made = Mapping[int, tuple[Mapping[str, object], str | None]]
 """What belongs to the numbers of results, and the names of their recipes."""
