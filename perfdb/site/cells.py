@@ -22,7 +22,7 @@ from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import release_title
-from perfdb.site.templates import badge, href, joined, link, short_hash, to
+from perfdb.site.templates import badge, href, joined, link, to
 from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
@@ -327,7 +327,7 @@ def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
 def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
     title = release_title(result.framework, result.release)
     tab = addresses.tab(result.framework, result.release, result.system)
-    return HtmlCell(href(short_hash(title), tab), sort=title)
+    return HtmlCell(href(title, tab), sort=title)
 
 
 PRINTERS: Final[Mapping[Kind, Callable[[ShownColumn, SiteResult], HtmlCell]]] = {

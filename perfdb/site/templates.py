@@ -47,7 +47,7 @@ def render_text(source: str, **values: object) -> Markup:
 
 def href(text: str, target: str) -> Markup:
     """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
-    return Markup(f'<a href="{escape(target)}">{escape(text)}</a>')
+    return Markup('<a href="{}">{}</a>').format(target, short_hash(text))
 
 
 def link(text: str, document: str, anchor: str = "") -> Markup:

@@ -23,7 +23,15 @@ from perfdb.site.page import Block, Section, SitePage
 from perfdb.site.pages import best_results, comparisons, parts
 from perfdb.site.pages.parts import heads, link_cell, precision_of, release_of
 from perfdb.site.tables import HtmlHead, Made, plain, table
-from perfdb.site.templates import code, facts, joined, paragraph, render, render_text
+from perfdb.site.templates import (
+    code,
+    facts,
+    joined,
+    paragraph,
+    render,
+    render_text,
+    with_short_hashes,
+)
 from perfdb.stated import RATE
 from perfdb.versions import natural
 
@@ -166,7 +174,9 @@ def _systems(systems: Subjects) -> list[Block]:
     hint = f"Best of all releases, without rows with open errors; {best_results.RULE}"
     top = HtmlHead(best_results.HEADLINE, hint, wide=True, near=True)
     highest = [
-        best_results.headline_cell(it.results, lambda result: f", in {release_of(result)}")
+        best_results.headline_cell(
+            it.results, lambda result: f", in {with_short_hashes(release_of(result))}"
+        )
         for it in systems
     ]
     entries = [catalog.systems().get(it.name) for it in systems]

@@ -28,7 +28,17 @@ from perfdb.site.pages.parts import differing, heads, label, note
 from perfdb.site.pages.release_pairs import ReleasePair, not_judged, tally, tally_text
 from perfdb.site.pages.releases import TRIAL
 from perfdb.site.tables import HtmlHead, plain
-from perfdb.site.templates import badge, href, joined, link, paragraph, render, short_hash, to
+from perfdb.site.templates import (
+    badge,
+    href,
+    joined,
+    link,
+    paragraph,
+    render,
+    short_hash,
+    to,
+    with_short_hashes,
+)
 from perfdb.stated import RATE
 from perfdb.versions import is_rolling
 
@@ -126,7 +136,8 @@ def _index(outcomes: Sequence[Outcome], alone: Sequence[str], any_results: bool)
     """The outcome of each comparison, and the frameworks that have nothing to compare yet."""
     if not outcomes and not alone:
         return [paragraph(NONE) if any_results else no_data()]
-    numbers = (f"#{name}" for name in ("Matched", *Verdict, "Only before", "Only after"))
+    names = ("Matched", *map(str.capitalize, Verdict), "Only before", "Only after")
+    numbers = (f"#{name}" for name in names)
     # sorted by title: a version alone would be sorted as a number, 0.10 before 0.9
     rows: list[list[HtmlCell | str]] = [
         [
@@ -242,7 +253,9 @@ def chart(pair: ReleasePair) -> Markup:
         )
         for text, (change, match) in zip(report.told_apart(labels, matches), ranked, strict=True)
     ]
-    drawn = charts.bars(pair.title, f"change from {pair.before} to {pair.after} (%)", bars)
+    drawn = charts.bars(
+        pair.title, with_short_hashes(f"change from {pair.before} to {pair.after} (%)"), bars
+    )
     some = f"{len(bars)} largest of {len(known)}" if len(known) > len(bars) else f"{len(bars)}"
     some += " change is" if len(known) == 1 else " changes are"
     unchanged = len(judged) - len(known)

@@ -27,7 +27,7 @@ from perfdb.site.page import Block, Section, SitePage, no_data, summary_of_names
 from perfdb.site.pages.comparisons import names
 from perfdb.site.pages.parts import heads, label, link_cell, note, precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, plain, table
-from perfdb.site.templates import href, joined, paragraph, render, short_hash, to
+from perfdb.site.templates import href, joined, paragraph, render, to
 from perfdb.stated import RATE, figure
 from perfdb.versions import natural
 
@@ -183,7 +183,7 @@ def _index(pages_: Sequence[ScalingPage], any_results: bool) -> list[Block]:
             work = link_cell(title, page.document, series.anchor)
             share = efficiency_cell(largest, series, to(page.document))
             gpus = HtmlCell(sizes, sort=largest.num_gpus)
-            link = HtmlCell(href(short_hash(release), at), sort=release)
+            link = HtmlCell(href(release, at), sort=release)
             rows.append([work, series.title, gpus, share, link])
     titles = heads("Work", "~Series", "#GPUs", "Efficiency at the largest", "Release")
     titles[3] = replace(titles[3], numeric=True, near=True)
