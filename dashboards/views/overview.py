@@ -65,7 +65,7 @@ def _key_figures(found: Sequence[Match], num_new: int, num_missing: int) -> None
     }
     with st.container(horizontal=True):
         for label, (value, meaning) in figures.items():
-            st.metric(label, str(value), border=True, width=124, help=meaning)
+            st.metric(label, str(value), border=True, width="content", help=meaning)
 
 
 def _change(found: Sequence[Match]) -> str:

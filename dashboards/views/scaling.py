@@ -69,6 +69,8 @@ def _of_releases(store: data.Store, where: Narrowing, title: str, tokens: float)
         return
     series = sorted(found, key=lambda it: -len(it.points))[:MOST_SERIES]
     st.header(f"{title}, {titles.release(release)}")
+    if len(series) == 1:
+        st.caption(plain(_title(series[0])))
     rows = pd.DataFrame([row for it in series for row in _rows(it, tokens * TRILLION)])
     left, right = st.columns(2)
     with left:
@@ -134,10 +136,13 @@ def _chart(rows: pd.DataFrame, column: str) -> None:
     axis = alt.Axis(values=ticks, format=",d", labelOverlap=True)
     x = alt.X("GPUs:Q", scale=alt.Scale(type="log", base=2, nice=False, padding=20), axis=axis)
     form = "%" if column == "Efficiency" else ",.0f"
-    y = alt.Y(f"{column}:Q", axis=alt.Axis(format=form), scale=alt.Scale(zero=False, padding=20))
+    # A rate is drawn from zero; of an efficiency, only the loss is of interest.
+    scale = alt.Scale(zero=column != "Efficiency", padding=20)
+    y = alt.Y(f"{column}:Q", axis=alt.Axis(format=form), scale=scale)
     names = sorted(rows["Series"].unique(), key=natural)
-    color = alt.Color("Series:N", scale=charts.scale(names), legend=alt.Legend(
-        title=None, orient="bottom", columns=1, labelLimit=420))  # fmt: skip
+    legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=340)
+    colors = charts.scale(names)
+    color = alt.Color("Series:N", scale=colors, legend=legend if len(names) > 1 else None)
     base = alt.Chart(rows).encode(x, y, color, tooltip=list(rows.columns))
     drawn = alt.layer(base.mark_line(), base.mark_point(filled=True, size=70, opacity=1))
     st.altair_chart(charts.tall(drawn, charts.LINES_PX), alt=f"{column} by GPUs")
