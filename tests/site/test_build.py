@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,10 @@ from perfdb.db.session import store_url
 from perfdb.pages import reader
 from perfdb.pages.base import PageContext
 from perfdb.record import Figures
-from perfdb.site.addresses import FOLDERS, of_source
-from perfdb.site.files import is_made
-from tests.factories import EVIL, release, stored, write_run
+from perfdb.site.addresses import of_source
+from tests.factories import EVIL, stored, write_run
 from tests.shell import Shell
-from tests.site.conftest import DFM, ROOT, Site, site_of
+from tests.site.conftest import DFM, ROOT, Site
 from tests.site.samples import table, words
 
 pytestmark = pytest.mark.slow
@@ -252,63 +250,6 @@ def test_a_named_store_that_cannot_be_read_stops_the_build(
         assert 2 == sphinx(["-q", "-b", "html", str(tmp_path), str(tmp_path / "html")])
         assert said in capsys.readouterr().err
         (tmp_path / "other.sqlite").touch()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-def written(site: Site) -> dict[str, int]:
-    """When each page was written, in nanoseconds; Sphinx always writes these three."""
-    always = {"404.html", "genindex.html", "search.html"}
-    pages = [page for page in site.html.rglob("*.html") if page.name not in always]
-    return {str(page.relative_to(site.html)): page.stat().st_mtime_ns for page in pages}
-
-
-@pytest.mark.timeout(900)
-def test_the_same_store_makes_the_same_bytes_and_another_only_what_is_another(
-    site: Site, tmp_path: Path
-) -> None:
-    """Wherever it lies. A build redoes what has changed; without a store no made page is left.
-
-    Before the first ingest there is no database where one is looked for that is not named.
-    """
-    url = store_url(str(tmp_path / "store.sqlite"))
-    shutil.copy(str(site.url.database), str(url.database))
-    (tmp_path / "recipes").symlink_to(site.docs.parent / "recipes")
-    mine = site_of(tmp_path, url).built()
-    assert contents(site.html) == contents(mine.html)
-
-    first = written(mine)
-    own = mine.docs / "runs" / "notes.md"
-    own.write_text("---\norphan: true\n---\n\n# Notes on runs\n")
-    stored(url, write_run(tmp_path, run_id="two", release=release("0.16.1")))
-    second = written(mine.built())
-    rewritten = {page for page in second if first.get(page) != second[page]}
-    assert {
-        "changes/megatron-core.html", "index.html", "models/llama3-8b.html",
-        "performance/changelog.html",
-        "performance/megatron-core/0.16.1.html", "recipes/llama3-8b.html", "runs/index.html",
-        "runs/notes.html", "runs/two.html", "systems/dgx-h100.html",
-    } <= rewritten  # fmt: skip
-    assert {
-        "method.html", "models/llama3.1-405b.html", "performance/dfm/main.html",
-        "performance/nemo/25.04.html", "runs/out-of-memory.html",
-        "scaling/dfm/main/dgx-h100.html", "systems/dgx-gb200.html",
-    } <= first.keys() - rewritten  # fmt: skip
-    assert second == written(mine.built())
-
-    mine.built(named=False)
-    kept = [page for folder in FOLDERS for page in (mine.docs / folder).rglob("*.md")]
-    assert {own} == {page for page in kept if not is_made(page)}
-    lists = {"audit", "changelog", "coverage", "cpu-tests", "index", "systems"}
-    assert lists == {page.stem for page in kept if is_made(page)}
-    assert not [*(mine.html / "performance").glob("*/*.html"), *(mine.html / "changes").glob("m*")]
-    names = ("changes", "models", "performance", "runs", "scaling", "systems")
-    for page in ("index.html", *(f"{name}/index.html" for name in names)):
-        assert "There is no data yet" in words(soup(mine.html / page).article)
-        assert "perfdb ingest" in words(soup(mine.html / page).article)
 
 
 def test_the_runs_of_logs_have_pages_without_recipe_start_and_command(addressed: Site) -> None:

@@ -27,8 +27,10 @@ from perfdb.record import Figures, Outcome
 from perfdb.run_record import RecipeRef
 from perfdb.site import __main__ as beside
 from perfdb.site import files, read
+from perfdb.site.addresses import FOLDERS
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, environment, published, release, stored, write_run
+from tests.site.conftest import MADE, ROOT
 
 # Sphinx and its extensions warn each other of what the next Sphinx will not have.
 pytestmark = pytest.mark.filterwarnings(
@@ -36,6 +38,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 CONF = 'extensions = ["perfdb.site"]\nhtml_theme = "basic"\nhtml_copy_source = False\n'
+STATIC = 'html_static_path = ["static"]\n'
 PAGE = "performance/nemo/1.0"
 HOUR_NS = 3600 * 10**9
 
@@ -63,22 +66,31 @@ class Project:
         self.docs, self.html = folder / "docs", folder / "html"
         self.store = folder / "store.sqlite"
         self.last: Contents = {}
+        self.read: set[str] = set()
         (self.docs / "static").mkdir(parents=True)
         (self.docs / "static" / "own.css").write_text("a {}")
-        (self.docs / "conf.py").write_text(f'{CONF}html_static_path = ["static"]\n')
+        (self.docs / "conf.py").write_text(CONF + STATIC)
         (self.docs / "index.md").write_text("# Site\n\n```{perfdb-overview}\n```\n")
 
-    def built(self) -> Contents:
-        """Build it; what the site holds then."""
+    def built(self, *, named: bool = True) -> Contents:
+        """Build it, also where nobody names the store; what the site holds then."""
         doctrees = self.docs.parent / "doctrees"
-        given = {"perfdb_url": f"sqlite:///{self.store}"}
+        given = {"perfdb_url": f"sqlite:///{self.store}"} if named else {}
+        self.read.clear()
         with docutils_namespace():
             app = Sphinx(
                 self.docs, self.docs, self.html, doctrees, "html", given, status=None, warning=None
             )
+            app.connect("source-read", lambda _app, name, _text: self.read.add(name))
             app.build()
         self.last = contents(self.html)
         return self.last
+
+    def ages(self) -> dict[str, int]:
+        """When each page was written, in nanoseconds; Sphinx writes these three in each build."""
+        always = {"404.html", "genindex.html", "search.html"}
+        pages = {it.relative_to(self.html).as_posix(): it for it in self.html.rglob("*.html")}
+        return {name: it.stat().st_mtime_ns for name, it in pages.items() if name not in always}
 
     def clean(self, folder: Path) -> Contents:
         """The site of the same store and documents, built from nothing."""
@@ -88,25 +100,40 @@ class Project:
             closing(sqlite3.connect(other.store)) as its,
         ):
             ours.backup(its)
-        for own in (*self.docs.glob("*.*"), self.docs / "static" / "own.css"):
-            shutil.copy2(own, other.docs / own.relative_to(self.docs))
+        ignored = shutil.ignore_patterns(*MADE)
+        shutil.copytree(self.docs, other.docs, ignore=ignored, dirs_exist_ok=True)
         return other.built()
 
-    def rename(self, title: str) -> None:
-        """Write another title of a model into the store."""
+    def lose(self, loss: float) -> None:
+        """Write another loss of a step into the store."""
         with closing(sqlite3.connect(self.store)) as connection, connection:
-            connection.execute("UPDATE models SET title = ?", (title,))
+            connection.execute("UPDATE steps SET loss = ? WHERE step = 4", (loss,))
+
+    def shows(self, loss: float) -> bool:
+        """Whether a build shows that loss on the page of the run."""
+        return str(loss).encode() in self.built()["runs/one.html"]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def raised() -> list[warnings.WarningMessage]:
+    """What Python warned of in the first build of the project."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def project(
+    tmp_path_factory: pytest.TempPathFactory, raised: list[warnings.WarningMessage]
+) -> Project:
     """A project that was built from a store to which nobody writes any more."""
     folder = tmp_path_factory.mktemp("project")
     made = Project(folder)
     url = store_url(str(made.store))
     stored(url, published(release=release("1.0")), write_run(folder, run_id="one"))
     settle(made.store)
-    made.built()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        made.built()
+    raised += found
     return made
 
 
@@ -116,37 +143,33 @@ def settle(path: Path) -> None:
     os.utime(path, ns=(then, then))
 
 
-def test_another_store_of_the_same_size_and_age_is_read(project: Project, tmp_path: Path) -> None:
+def test_another_store_of_the_same_size_and_age_is_read(project: Project) -> None:
     """Somebody wrote over the file and set its time back."""
-    before, then = project.last, project.store.stat()
-    project.rename("another")
+    then = project.store.stat()
+    project.lose(1.125)
     assert then.st_size == project.store.stat().st_size
     os.utime(project.store, ns=(then.st_atime_ns, then.st_mtime_ns))
-    after = project.built()
-    assert before != after == project.clean(tmp_path / "clean")
+    assert project.shows(1.125)
 
 
-def test_what_is_not_merged_into_the_store_yet_is_read(project: Project, tmp_path: Path) -> None:
+def test_what_is_not_merged_into_the_store_yet_is_read(project: Project) -> None:
     """As long as somebody has a store open, what they wrote last is in a file next to it."""
-    before = project.last
     with closing(sqlite3.connect(project.store)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
-        project.rename("merges")
+        project.lose(2.125)
         journal = project.store.with_name("store.sqlite-wal")
         assert journal.stat().st_size
         settle(journal)
-        after = project.built()
-        assert before != after == project.clean(tmp_path / "clean")
+        assert project.shows(2.125)
 
 
-def test_a_store_of_the_future_is_read_each_time(project: Project, tmp_path: Path) -> None:
+def test_a_store_of_the_future_is_read_each_time(project: Project) -> None:
     """Where the clock was set back, the age of a file says nothing of when it was written."""
     ahead = time.time_ns() + HOUR_NS
-    for title in ("before", "behind"):
-        project.rename(title)
+    for loss in (3.125, 4.125):
+        project.lose(loss)
         os.utime(project.store, ns=(ahead, ahead))
-        after = project.built()
-    assert after == project.clean(tmp_path / "clean")
+        assert project.shows(loss)
     assert files.state_of_file(project.store) is None
     settle(project.store)
 
@@ -186,82 +209,84 @@ def test_a_file_that_was_touched_is_made_again(
 
 
 def test_nothing_is_asked_of_sphinx_that_the_next_one_lacks(
-    project: Project, tmp_path: Path
+    project: Project, raised: list[warnings.WarningMessage]
 ) -> None:
     """Sphinx warns where it is asked; its other extensions are not ours to correct."""
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        project.clean(tmp_path / "clean")
     ours = Path(files.__file__).parent
+    assert project.last
     assert [] == [str(one.message) for one in raised if ours in Path(one.filename).parents]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("conf.py", f'{CONF}html_static_path = ["static"]\nperfdb_hostnames = True\n'),
-        ("index.md", "# Another title\n\n```{perfdb-overview}\n```\n"),
-    ],
-)
-def test_what_people_write_is_read_again(
-    project: Project, name: str, text: str, tmp_path: Path
+def test_without_a_store_no_made_page_is_left_and_all_are_back_with_it(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = project.last
-    (project.docs / name).write_text(text)
+    """Before the first ingest there is no database where one is looked for that is not named."""
+    before, store = project.last, project.store
+    own = project.docs / "runs" / "notes.md"
+    own.write_text("---\norphan: true\n---\n\n# Notes on runs\n")
+    monkeypatch.chdir(tmp_path)
+    without = project.built(named=False)
+    kept = [page for folder in FOLDERS for page in (project.docs / folder).rglob("*.md")]
+    assert {own} == {page for page in kept if not files.is_made(page)}
+    lists = {"audit", "changelog", "coverage", "cpu-tests", "index", "systems"}
+    assert lists == {page.stem for page in kept if files.is_made(page)}
+    assert not [*(project.html / "performance").glob("*/*.html")]
+    names = ("changes", "models", "performance", "runs", "scaling", "systems")
+    for page in ("index.html", *(f"{name}/index.html" for name in names)):
+        assert b"There is no data yet" in without[page]
+        assert b"perfdb ingest" in without[page]
+    own.unlink()
+    try:
+        project.store = tmp_path / "empty.sqlite"
+        migrate.upgrade(store_url(str(project.store)))
+        assert without.keys() - {"runs/notes.html"} == project.built().keys()
+    finally:
+        project.store = store
+    assert before == project.built()
+
+
+def test_what_people_write_is_read_again(project: Project, tmp_path: Path) -> None:
+    """A page, and settings, which all pages follow."""
+    (project.docs / "index.md").write_text("# Another title\n\n```{perfdb-overview}\n```\n")
+    before = project.built()
+    assert b"Another title" in before["index.html"]
+    (project.docs / "conf.py").write_text(f"{CONF}{STATIC}perfdb_hostnames = True\n")
     after = project.built()
     assert before != after == project.clean(tmp_path / "clean")
 
 
-def test_another_store_is_another_site_and_back_again(project: Project, tmp_path: Path) -> None:
-    before, own = project.last, project.store
-    project.store = tmp_path / "other.sqlite"
-    stored(store_url(str(project.store)), published(release=release("9.0")))
-    try:
-        other = project.built()
-        assert f"{PAGE}.html" not in other
-        assert other == project.clean(tmp_path / "clean")
-        project.store = tmp_path / "empty.sqlite"
-        migrate.upgrade(store_url(str(project.store)))
-        for page in ("index", "performance/index"):
-            assert b"There is no data yet" in project.built()[f"{page}.html"]
-    finally:
-        project.store = own
-    assert before == project.built()
+def test_names_have_any_length_and_files_name_no_host_no_folder_and_no_secret(
+    tmp_path: Path,
+) -> None:
+    """A run, its release and its recipe have pages; a file may have a name of 255 bytes.
 
-
-def test_names_of_any_length_have_pages(tmp_path: Path) -> None:
-    """A run, its release and its recipe; a file may have a name of 255 bytes."""
+    The record as it is linked; a log is the same byte for byte but for a token.
+    """
     project, long = Project(tmp_path / "project"), "x" * 250
-    recipe = RecipeRef(name=f"recipe-{long}", path="a.yaml", sha256="0" * 64)
-    run = write_run(tmp_path, run_id=long, recipe=recipe, release=release(f"1.{long}"))
-    stored(store_url(str(project.store)), run, published(release=release(f"2.{long}")))
-    made = project.built()
-    for folder in ("runs", "recipes", "performance/megatron-core"):
-        assert any(name.startswith(f"{folder}/") and "xxx-" in name for name in made)
-
-
-def test_the_files_of_a_run_name_no_host_no_folder_and_no_secret(tmp_path: Path) -> None:
-    """The record as it is linked; a log is the same byte for byte but for a token."""
-    project, token = Project(tmp_path / "project"), "ghp_" + "a1" * 18
+    token = "ghp_" + "a1" * 18
     nodes = [{"hostnames": ["node-17", "node-18.cluster"], "num_nodes": 2, "driver": "570.1"}]
     variables = {"SLURM_JOB_USER": "mia", "SLURM_JOB_ACCOUNT": "mia-lab", "NEMO_X": token,
                  "SLURM_CLUSTER_NAME": "of-mia", "SLURM_JOB_UID": "1000"}  # fmt: skip
     where = environment(hostname="node-17", variables=variables, nodes=nodes)
     command = ("/home/mia/env/bin/torchrun", f"--hub=https://mia:{token}@hub.example")
-    recipe = RecipeRef(name="a", path="/home/mia/recipes/a.yaml", sha256="0" * 64)
-    changed = {
+    path = "/home/mia/recipes/a.yaml"
+    recipe = RecipeRef(name=f"recipe-{long}", path=path, sha256="0" * 64)
+    changed: dict[str, Any] = {
         "environment": where,
         "command": command,
         "recipe": recipe,
         "error": "node-17 died: node-18",
     }
-    run = write_run(tmp_path, run_id="one", outcome=Outcome.FAILED, **changed)
+    at = release(f"1.{long}")
+    run = write_run(tmp_path, run_id=long, outcome=Outcome.FAILED, release=at, **changed)
     run.console.write_bytes(b"\xff on rank 0\r\nlogin " + token.encode() + b"\n")
     stored(store_url(str(project.store)), run)
     made = project.built()
+    for folder in ("runs", "recipes", "performance/megatron-core"):
+        assert any(name.startswith(f"{folder}/") and "xxx-" in name for name in made)
     files = {Path(name).name: text for name, text in made.items() if "_downloads/" in name}
     record = json.loads(files["run.json"])
-    assert ("one", "a.yaml", "HOST died: HOST") == (
+    assert (long, "a.yaml", "HOST died: HOST") == (
         record["run_id"],
         record["recipe"]["path"],
         record["error"],
@@ -284,20 +309,6 @@ def no_file_above(most_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-def test_a_full_disk_leaves_a_site_that_builds_again(tmp_path: Path) -> None:
-    """No file may have more than 300 bytes for one build, as where the disk is full."""
-    project = Project(tmp_path / "project")
-    url = store_url(str(project.store))
-    stored(url, published(release=release("1.0")))
-    project.built()
-    stored(url, write_run(tmp_path, run_id="one"), published(release=release("2.0")))
-    with closing(sqlite3.connect(project.store)) as connection:  # readers need no file of their own
-        connection.execute("PRAGMA journal_mode=DELETE")
-    with no_file_above(300), pytest.raises(Exception, match="File too large"):
-        project.built()
-    assert project.built() == project.clean(tmp_path / "clean")
 
 
 def build(arguments: list[str]) -> tuple[int, str]:
@@ -366,96 +377,129 @@ own
 """
 
 
-def accept(url: URL, path: Path) -> None:
-    """Accept what the audit found in a row."""
-    finding = next(it for one in read.stored(url).audited for it in one.findings)
+def with_our_settings(folder: Path) -> Project:
+    """A project as our own site is made, with the texts of pages, and a file of findings."""
+    made = Project(folder)
+    for name in ("_ext", "_static", "_templates"):
+        ignored = shutil.ignore_patterns(*MADE)
+        shutil.copytree(ROOT / "docs" / name, made.docs / name, ignore=ignored)
+    ours = (ROOT / "docs" / "conf.py").read_text()
+    own = 'html_copy_source = True\nperfdb_acknowledged = "accepted.yaml"\n'
+    (made.docs / "conf.py").write_text(ours + own)
+    (made.docs / "accepted.yaml").write_text("[]\n")
+    (made.docs / "index.md").write_text(LISTED)
+    (made.docs / "own.md").write_text("# Own\n")
+    return made
+
+
+def accept(url: URL, source: str, path: Path) -> None:
+    """Accept what the audit found in a row of a page."""
+    every = (it for one in read.stored(url).audited for it in one.findings)
+    finding = next(it for it in every if it.source == source)
     entry = {"rule": finding.rule, "source": finding.source, "line": finding.source_line}
     review = {"reason": "the page is right", "by": "A. Person", "date": "2026-01-31"}
     path.write_text(json.dumps([entry | review]))
 
 
-@pytest.mark.slow
 def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path) -> None:
     """After a run more, a correction, a release, a review and withdrawals, to the byte and folder.
 
     Pages are next to one another in lists, so that one that comes or goes has neighbors, some of
-    them written by hand; and each page has a copy of its text.
+    them written by hand; and each page has a copy of its text. No file may have more than 300
+    bytes for one build, as where the disk is full: what it leaves builds again.
     """
-    project = Project(tmp_path / "project")
+    project = with_our_settings(tmp_path / "project")
     url = store_url(str(project.store))
-    accepted = 'perfdb_acknowledged = "accepted.yaml"\n'
-    (project.docs / "conf.py").write_text(CONF.replace("False", "True") + accepted)
-    (project.docs / "accepted.yaml").write_text("[]\n")
-    (project.docs / "index.md").write_text(LISTED)
-    (project.docs / "own.md").write_text("# Own\n")
-    recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "abc"]
-    *runs, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
+    recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "ab"]
+    run, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
     of = {"framework": "dfm", "model": "kimi-k2", "system": "dgx-gb300"}
     at = {"release": release("main", framework="dfm")}
     rate = Figures(tokens_per_sec_per_gpu=2_273)
     rows = [published(n, case=case(**of, num_gpus=n), figures=rate, **at) for n in (8, 16)]
-    wrong = rows[0].model_copy(update={"figures": Figures(tokens_per_sec_per_gpu=7)})
-    page = "data/published/kimi.md"
-    stored(url, *runs, published())
-    stored(url, wrong, rows[1], page=page)
-    project.built()
-    steps: tuple[Callable[[], object], ...] = (
-        lambda: stored(url, more),
-        lambda: stored(url, *rows, page=page),
-        lambda: stored(url, published(release=release("25.07", framework="nemo")), page="new.md"),
-        lambda: accept(url, project.docs / "accepted.yaml"),
-        lambda: withdraw([page, "c"], url, "measured on a machine that others used"),
+    page, other = "data/published/kimi.md", "data/published/nemo.md"
+    wrong, odd = (
+        published(n, case=case(framework="nemo", num_gpus=8 * n), figures=Figures(**figures))
+        for n, figures in ((1, {"tokens_per_sec_per_gpu": 7}), (2, {"mfu": 1.5}))
     )
-    for number, step in enumerate(steps):
-        step()
-        clean = tmp_path / str(number)
-        before, after = project.last, project.built()
-        assert before != after == project.clean(clean)
-        assert folders(project.docs) == folders(clean / "docs")
-    assert "scaling/dfm" in before.keys() - after.keys()
+    stored(url, run)
+    stored(url, *rows, page=page)
+    stored(url, wrong, odd, page=other)
+    first = project.built()
+
+    right = wrong.model_copy(update={"figures": Figures(tokens_per_sec_per_gpu=12_273)})
+    stored(url, more)
+    stored(url, right, odd, page=other)
+    with closing(sqlite3.connect(project.store)) as connection:  # readers need no file of their own
+        connection.execute("PRAGMA journal_mode=DELETE")
+    with no_file_above(300), pytest.raises(Exception, match="File too large"):
+        project.built()
+    second = project.built()
+
+    stored(url, published(release=release("25.07", framework="nemo")), page="new.md")
+    accept(url, other, project.docs / "accepted.yaml")
+    withdraw([page, "a"], url, "measured on a machine that others used")
+    third, clean = project.built(), tmp_path / "clean"
+    assert first != second != third == project.clean(clean)
+    assert folders(project.docs) == folders(clean / "docs")
+    assert "scaling/dfm" in second.keys() - third.keys()
 
 
-def test_the_index_leads_to_each_release_after_every_build(tmp_path: Path) -> None:
-    """By its version, by its framework too, and by the title of a model that it calls otherwise.
+REDONE = {
+    "performance/nemo/25.07", "performance/coverage/nemo/25.07", "sources/bd10e5f6b9485995",
+    "models/llama3-8b", "systems/dgx-b200", "index", "models/index", "systems/index",
+    "performance/index", "performance/coverage", "performance/changelog", "performance/systems",
+    "changes/index",
+}  # fmt: skip
+"""The pages that a published row changes: its own, and lists of all."""
+
+
+def search_index(project: Project) -> dict[str, Any]:
+    """What the search knows."""
+    text = (project.html / "searchindex.js").read_text()
+    index: dict[str, Any] = json.loads(text.removeprefix("Search.setIndex(")[:-1])
+    return index
+
+
+def entries(project: Project) -> dict[str, list[str]]:
+    """The pages that each entry of the index leads to."""
+    index = search_index(project)
+    return {
+        entry: [index["docnames"][page] for page, _, is_main in found if is_main]
+        for entry, found in index["indexentries"].items()
+    }
+
+
+def test_a_build_redoes_what_one_result_more_changes(tmp_path: Path) -> None:
+    """The index leads to each release: by its version, by its framework too, and by the title of
+    a model that it calls otherwise.
 
     Search takes a part of a word, of llama3, only where no page has the whole word. A release
     without a version has no entry.
     """
-    project = Project(tmp_path)
+    project = Project(tmp_path / "project")
     url = store_url(str(project.store))
-
-    def known() -> dict[str, Any]:
-        text = (project.html / "searchindex.js").read_text()
-        index: dict[str, Any] = json.loads(text.removeprefix("Search.setIndex(")[:-1])
-        return index
-
-    def entries() -> dict[str, list[str]]:
-        index = known()
-        return {
-            entry: [index["docnames"][page] for page, _, is_main in found if is_main]
-            for entry, found in index["indexentries"].items()
-        }
-
-    stored(url, published(release=release(None, framework="nemo")))
-    project.built()
-    assert {} == entries()
-    stored(url, write_run(tmp_path, run_id="one"))
+    stored(url, published(release=release(None, framework="nemo")), page="first.md")
+    stored(url, write_run(tmp_path, run_id="one"))  # the audit follows
     project.built()
     first = ["performance/megatron-core/0.16.0"]
     run = {"one": ["runs/one"]}
-    assert {"0.16.0": first, "megatron-core 0.16.0": first} | run == entries()
+    assert {"0.16.0": first, "megatron-core 0.16.0": first} | run == entries(project)
 
-    raw = {"Model": "LLAMA3-8B"}
-    stored(url, published(release=release("25.07", framework="nemo"), raw=raw))
+    before = project.ages()
+    of = {"case": case(framework="nemo", system="dgx-b200"), "raw": {"Model": "LLAMA3-8B"}}
+    stored(url, published(release=release("25.07", framework="nemo"), **of), page="second.md")
     project.built()
+    after = project.ages()
+    rewritten = {name for name in after if before.get(name) != after[name]}
+    assert (REDONE, {f"{name}.html" for name in REDONE}) == (project.read, rewritten)
     second = ["performance/nemo/25.07"]
     both = run | {
         "0.16.0": first, "megatron-core 0.16.0": first, "25.07": second, "nemo 25.07": second
     }  # fmt: skip
-    assert both == entries()
-    assert "Llama 3 8B" not in (project.html / f"{second[0]}.html").read_text()
+    assert both == entries(project)
+    assert b"Llama 3 8B" not in project.last[f"{second[0]}.html"]
+    index = search_index(project)
+    assert second[0] in [index["docnames"][page] for page in index["terms"]["llama"]]
     settle(project.store)
-    for _ in range(2):
-        project.built()
-        assert both == entries()
-        assert second[0] in [known()["docnames"][page] for page in known()["terms"]["llama"]]
+    project.built()
+    assert (set(), after, index) == (project.read, project.ages(), search_index(project))
