@@ -99,6 +99,7 @@ def test_a_question_that_takes_too_long_is_ended(store: URL, filled: str) -> Non
         sql.select(connection, endless, 10, timeout_s=1)
 
 
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_an_agent_asks_over_standard_input_and_output(filled: str) -> None:
     mcp = pytest.importorskip("mcp")
 
