@@ -158,7 +158,8 @@ def postgres_server() -> Iterator[URL]:
     folder = tempfile.mkdtemp(prefix="perfdb-pg-")
     server = pgserver.get_server(folder, cleanup_mode="delete")
     url = store_url(make_url(server.get_uri()).render_as_string(hide_password=False))
-    for setting in ("fsync", "full_page_writes"):  # nobody needs these stores after a power cut
+    # Nobody needs these stores after a power cut, or when their tables have grown.
+    for setting in ("fsync", "full_page_writes", "autovacuum"):
         run_sql(url, f"ALTER SYSTEM SET {setting} = off")
     run_sql(url, "SELECT pg_reload_conf()")
     yield url
@@ -212,6 +213,20 @@ def store(request: pytest.FixtureRequest) -> URL:
     url = request.getfixturevalue(request.param)
     assert isinstance(url, URL)
     return url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def kept_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[URL]:
+    """A migrated, empty store that the tests of a module fill once and only read."""
+    if request.param == "sqlite":
+        path = tmp_path_factory.mktemp("kept") / "store.sqlite"
+        shutil.copy(request.getfixturevalue("sqlite_template"), path)
+        yield store_url(str(path))
+    else:
+        server = request.getfixturevalue("postgres_server")
+        yield from database(server, request.getfixturevalue("postgres_template"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

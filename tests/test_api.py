@@ -17,21 +17,22 @@ from tests import factories
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def filled(store: URL, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def filled(kept_store: URL, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two releases of one case at 24 s and at 12 s a step, three runs each."""
+    folder = tmp_path_factory.mktemp("runs")
     for version, seconds in (("0.15.0", 24.0), ("0.16.0", 12.0)):
         runs = [
             factories.write_run(
-                tmp_path,
+                folder,
                 run_id=f"{version}-{number}",
                 release=factories.release(version),
                 step_times=[seconds * (1 + 0.001 * number)] * 10,
             )
             for number in range(3)
         ]
-        factories.stored(store, *runs)
-    return store.render_as_string(hide_password=False)
+        factories.stored(kept_store, *runs)
+    return kept_store.render_as_string(hide_password=False)
 
 
 def test_results_and_releases_are_frames_with_the_names_of_the_export(filled: str) -> None:
@@ -75,30 +76,31 @@ WRITING = (
 )
 
 
-def test_a_question_in_sql_only_reads(store: URL, filled: str) -> None:
+def test_a_question_in_sql_only_reads(kept_store: URL, filled: str) -> None:
     for statement in WRITING:
-        with reading(store) as connection, pytest.raises(InputError, match="give one SELECT"):
+        with reading(kept_store) as connection, pytest.raises(InputError, match="give one SELECT"):
             sql.select(connection, statement, 10)
     assert api.releases(db=filled)["num_results"].tolist() == [3, 3]
 
 
-def test_a_question_in_sql_has_its_first_rows(store: URL, filled: str) -> None:
+def test_a_question_in_sql_has_its_first_rows(kept_store: URL, filled: str) -> None:
     asked = "SELECT step, step_time_s FROM steps ORDER BY step_time_s DESC, step;"
-    with reading(store) as connection:
+    with reading(kept_store) as connection:
         found = sql.select(connection, asked, 2)
 
     assert (found.columns, found.more) == (("step", "step_time_s"), True)
     assert found.rows == ((1, 24.0 * 1.002), (2, 24.0 * 1.002))
 
 
-def test_a_question_that_takes_too_long_is_ended(store: URL, filled: str) -> None:
+def test_a_question_that_takes_too_long_is_ended(kept_store: URL, filled: str) -> None:
     endless = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     )
-    with reading(store) as connection, pytest.raises(InputError, match=r"interrupted|timeout"):
+    with reading(kept_store) as connection, pytest.raises(InputError, match=r"interrupted|timeout"):
         sql.select(connection, endless, 10, timeout_s=1)
 
 
+@pytest.mark.parametrize("kept_store", ["sqlite"], indirect=True)
 def test_an_agent_asks_over_standard_input_and_output(filled: str) -> None:
     mcp = pytest.importorskip("mcp")
 

@@ -325,10 +325,10 @@ def source(number: int, content: bytes) -> object:
 
 
 def test_bytes_are_held_one_file_at_a_time_or_less(store: URL, target: URL) -> None:
-    """Of twenty files no more than a few: one as it is read, and as the other takes it."""
+    """Of twelve files no more than a few: one as it is read, and as the other takes it."""
     size_bytes, content = 1 << 20, os.urandom(1 << 20)
     with writing(store) as connection:
-        for number in range(20):
+        for number in range(12):
             connection.execute(source(number, content))
 
     tracemalloc.start()
@@ -337,14 +337,14 @@ def test_bytes_are_held_one_file_at_a_time_or_less(store: URL, target: URL) -> N
     tracemalloc.stop()
 
     assert most_bytes < 8 * size_bytes
-    assert 20 == len(everything(target)["sources"])
+    assert 12 == len(everything(target)["sources"])
 
     if target.get_backend_name() == "sqlite":
         with writing(target) as connection:
-            connection.execute(source(20, packed(os.urandom(8 << 20))))
+            connection.execute(source(12, packed(os.urandom(8 << 20))))
         with reading(target) as connection:
             tracemalloc.start()
-            assert 8 << 20 == sum(map(len, content_of(connection, 21)))
+            assert 8 << 20 == sum(map(len, content_of(connection, 13)))
             _, most_bytes = tracemalloc.get_traced_memory()
             tracemalloc.stop()
         assert most_bytes < 4 << 20, "one file is read a chunk at a time"

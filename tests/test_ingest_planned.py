@@ -108,9 +108,14 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=list(EDITS))
-def test_a_dry_run_says_what_the_ingest_then_does(store: URL, tree: Path, edit: Edit) -> None:
+@pytest.mark.parametrize(
+    ("store", "name"),
+    [*(("sqlite", name) for name in EDITS), ("postgres", "a page that states it too")],
+    indirect=["store"],
+)
+def test_a_dry_run_says_what_the_ingest_then_does(store: URL, tree: Path, name: str) -> None:
     """The same report with the same findings; and until then the store is as it was."""
+    edit = EDITS[name]
     ingest([tree], store, NEMO)
     edit.done(tree)
     before = snapshot(store)

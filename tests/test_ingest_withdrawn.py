@@ -144,11 +144,14 @@ FILES = {
 SAID = ("--release", "2.0", *(f"--set={it}" for it in (*logs.SET, "global_batch_size=64")))
 
 
-@pytest.mark.parametrize(("kept", "count"), FILES.values(), ids=FILES)
-def test_a_file_of_results_is_withdrawn_as_a_page_is(
-    store: URL, perfdb: Shell, kept: str, count: int
-) -> None:
+@pytest.mark.parametrize(
+    ("store", "kind"),
+    [*(("sqlite", kind) for kind in FILES), ("postgres", "a summary")],
+    indirect=["store"],
+)
+def test_a_file_of_results_is_withdrawn_as_a_page_is(store: URL, perfdb: Shell, kind: str) -> None:
     """By any name of its path, be it gone, once; and reading it again brings its results back."""
+    kept, count = FILES[kind]
     content, name = (FORMATS / kept).read_bytes(), Path(kept).name
     said = () if name.endswith(".yaml") else SAID
     Path(name).write_bytes(content)

@@ -2,13 +2,14 @@
 
 import os
 import random
-import resource
 import shlex
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from perfdb.db import session
 from perfdb.db.session import store_url, writer
 from perfdb.errors import StoreError
 from perfdb.ingest import LogOptions, Options, ingest
+from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, zipped
@@ -26,21 +28,28 @@ from tests.snapshots import snapshot
 from tests.trees import PAGE
 
 RUNS = 16
-OPTIONS = Options(logs=LogOptions(("framework=nemo", "release=25.04", *SET)))
+OPTIONS = Options(PageContext(framework="nemo", release="25.04"), logs=LogOptions(SET))
 WORDS = ["--framework", "nemo", "--release", "25.04"]
 INGEST = [*WORDS, *(word for said in SET for word in ("--set", said))]
-PERFDB = [sys.executable, "-c", "from perfdb.cli import main; main()"]
 WAITING = """
-import sys
-from perfdb.cli import main
-import perfdb.cli.ingest
+import os, sys
+from perfdb import cli
 from perfdb.ingest import pipeline
 pipeline.MOST_SOURCES = 4
-print("ready", flush=True)
+sys.argv = {words!r}
+print(os.getpid(), flush=True)
 sys.stdin.readline()
-main()
+cli.main()
 """
-"""The command, loaded, that begins when it is told to; with few runs in a transaction."""
+"""The command, that begins when it is told to; with few runs in a transaction."""
+LIMITED = """
+import resource, sys
+from perfdb import cli
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes}))
+sys.argv = {words!r}
+cli.main()
+"""
+"""The command, that may write no longer file."""
 
 
 @pytest.fixture(scope="module")
@@ -80,34 +89,38 @@ def faults(url: URL) -> list[object]:
     return [fault for one in verify(url, lambda _, __: lambda: None) for fault in one.faults]
 
 
-def killed_after(seconds: float, url: URL, folder: Path) -> int:
-    """How an ingest ended that was killed so long after it began."""
+def command(url: URL, folder: Path) -> list[str]:
     address = url.render_as_string(hide_password=False)
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, "ingest", *INGEST, "--db", address, str(folder)],
+    return ["perfdb", "ingest", *INGEST, "--db", address, str(folder)]
+
+
+def kill_after(seconds: float, python: Path, words: Sequence[str]) -> None:
+    """Kill an ingest so long after it began."""
+    with subprocess.Popen(
+        [python, "-c", WAITING.format(words=words)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
-    with process:
+    ) as process:
         assert process.stdin
         assert process.stdout
-        assert "ready\n" == process.stdout.readline()
+        ingesting = int(process.stdout.readline())
         process.stdin.write("\n")
         process.stdin.flush()
         time.sleep(seconds)
-        process.kill()
-    return process.returncode
+        with suppress(ProcessLookupError):
+            os.kill(ingesting, signal.SIGKILL)
 
 
 @pytest.mark.slow
 def test_an_ingest_killed_anywhere_leaves_whole_sources_and_the_next_completes_it(
-    sqlite: URL, mixed: Path, undisturbed: dict[str, list[str]]
+    sqlite: URL, mixed: Path, undisturbed: dict[str, list[str]], preloaded: Path
 ) -> None:
     """Whatever is stored proves itself and is of the whole; later moments find more of it."""
     for number in range(6):
-        killed_after(random.uniform(0, 0.25 * (number + 1)), sqlite, mixed)
+        seconds = random.uniform(0, 0.25 * (number + 1))
+        kill_after(seconds, preloaded / "python", command(sqlite, mixed))
         assert [] == faults(sqlite)
         found = snapshot(sqlite)
         for table in ("runs", "steps", "run_files", "results", "sources"):
@@ -118,21 +131,9 @@ def test_an_ingest_killed_anywhere_leaves_whole_sources_and_the_next_completes_i
     assert undisturbed == snapshot(sqlite)
 
 
-def ingested(url: URL, folder: Path, prefix: Sequence[str] = (), most_bytes: int = 0) -> str:
+def told(*command: str | Path) -> str:
     """What an ingest that fails tells: one line, of a command that leaves with 2."""
-
-    def limit() -> None:
-        if most_bytes:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
-    address = url.render_as_string(hide_password=False)
-    done = subprocess.run(
-        [*prefix, *PERFDB, "ingest", *INGEST, "--db", address, str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limit,
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert (2, 1) == (done.returncode, len(errors)), done.stderr
     assert "Traceback" not in done.stderr
@@ -141,12 +142,12 @@ def ingested(url: URL, folder: Path, prefix: Sequence[str] = (), most_bytes: int
 
 @pytest.mark.parametrize("more", [0, 40_000, 150_000])
 def test_a_file_that_may_not_grow_is_told_of_and_the_next_ingest_completes_the_store(
-    sqlite: URL, mixed: Path, undisturbed: dict[str, list[str]], more: int
+    sqlite: URL, mixed: Path, undisturbed: dict[str, list[str]], more: int, preloaded: Path
 ) -> None:
     """At whatever point there is no more room."""
     size = Path(str(sqlite.database)).stat().st_size
-    error = ingested(sqlite, mixed, most_bytes=size + more)
-    assert str(sqlite.database) in error
+    limited = LIMITED.format(words=command(sqlite, mixed), most_bytes=size + more)
+    assert str(sqlite.database) in told(preloaded / "python", "-c", limited)
 
     assert [] == faults(sqlite)
     ingest([mixed], sqlite, OPTIONS)
@@ -167,22 +168,22 @@ def mounted(folder: Path, options: str, *before: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "words"),
     [
         ("", "database or disk is full; make room and try again"),
         ("remount,ro", "unable to open database file; may files be made in"),
     ],
 )
 def test_a_full_disk_and_a_store_that_may_only_be_read_are_told_of(
-    sqlite: URL, mixed: Path, tmp_path: Path, options: str, told: str
+    sqlite: URL, mixed: Path, tmp_path: Path, options: str, words: str
 ) -> None:
     """With the store, and in words that name what is wrong."""
     folder = tmp_path / "mounted"
     folder.mkdir()
     store = folder / "store.sqlite"
     prefix = mounted(folder, options, f"cp {shlex.quote(str(sqlite.database))} {store}")
-    error = ingested(store_url(str(store)), mixed, prefix)
-    assert f"sqlite:///{store}: {told}" in error
+    error = told(*prefix, sys.executable, "-m", *command(store_url(str(store)), mixed))
+    assert f"sqlite:///{store}: {words}" in error
 
 
 def test_a_store_that_another_program_keeps_locked_is_told_of(

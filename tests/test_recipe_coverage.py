@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,21 @@ import pytest
 from perfdb import recipe
 from perfdb.compare.coverage import coverage
 from perfdb.recipe import RunSpec
-from perfdb.record import Origin, Result
+from perfdb.record import Case, Origin, Result
 from tests import seeds
 from tests.seeds import SeedRow, Value
 from tests.shell import Shell
 
 RECIPES = seeds.ROOT / "recipes"
-SPECS = [spec for file in recipe.load([RECIPES]) for spec in file.points]
-CASE_FIELDS = set(SPECS[0].case.model_dump()) - {"kernels", "qualifiers"}
+CASE_FIELDS = set(Case.model_fields) - {"kernels", "qualifiers"}
 SEEDS = {"nemo": seeds.nemo, "automodel": seeds.automodel, "dfm": seeds.dfm,
          "nemotron4": seeds.nemotron4}  # fmt: skip
+
+
+@cache
+def specs() -> list[RunSpec]:
+    """The runs of all recipes."""
+    return [spec for file in recipe.load([RECIPES]) for spec in file.points]
 
 
 def differences(row: SeedRow, spec: RunSpec) -> dict[str, tuple[Value, Value]]:
@@ -55,9 +61,9 @@ def test_each_row_of_a_seed_has_a_case_that_equals_it_field_by_field(
         {"sequence_parallel": (1, False)},
     ]  # fmt: skip
     for row in read():
-        closest = min((differences(row, spec) for spec in SPECS), key=len)
+        closest = min((differences(row, spec) for spec in specs()), key=len)
         if closest:
-            exact = [found for spec in SPECS if (found := differences(row, spec)) in known]
+            exact = [found for spec in specs() if (found := differences(row, spec)) in known]
             assert exact, (row, closest)
 
 
@@ -86,7 +92,7 @@ def test_a_row_whose_case_was_measured_counts_as_reproduced_if_it_is_as_fast(
     tokens_per_sec_per_gpu: float, is_reproduced: bool
 ) -> None:
     """The row of NeMo 25.04: SFT of Llama 3 8B on 8 H100, 16,222 tokens/s/GPU."""
-    [spec] = [one for one in SPECS if one.name == "nemo-llama3-8b-sft/systems=dgx-h100"]
+    [spec] = [one for one in specs() if one.name == "nemo-llama3-8b-sft/systems=dgx-h100"]
     fields = ("framework", "model", "system", "task", "precision", "num_gpus",
               "global_batch_size", "micro_batch_size", "sequence_length")  # fmt: skip
     of_case = {name: getattr(spec.case, name) for name in fields}
@@ -96,6 +102,6 @@ def test_a_row_whose_case_was_measured_counts_as_reproduced_if_it_is_as_fast(
         tokens_per_sec_per_gpu=tokens_per_sec_per_gpu, num_steps=40, step_time_s=1.0,
         step_time_p10_s=0.99, step_time_p90_s=1.01,
     )  # fmt: skip
-    [found] = coverage([row, run], SPECS)
+    [found] = coverage([row, run], specs())
     assert (spec, {}, is_reproduced) == (found.spec, found.corrections, found.is_reproduced)
     assert found.verdict is not None

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,7 @@ from perfdb.db.session import reading
 from perfdb.errors import InputError
 from perfdb.queries.scope import Scope
 from perfdb.record import Case, Figures, Release
+from perfdb.rundir import RunDir
 from perfdb.verify.figures import Asked
 from perfdb.verify.recompute import recompute
 from tests import factories
@@ -45,32 +47,37 @@ class Lab:
     def __init__(self, store: URL, folder: Path) -> None:
         self.store, self.folder, self.count = store, folder, 0
 
-    def ran(
+    def written(
         self,
         version: str | None,
         seconds: float | Sequence[float] = 12.0,
         case: Case | None = None,
         **changed: object,
-    ) -> None:
-        """A run of ten steps of so many seconds, a day after the last one."""
+    ) -> RunDir:
+        """A run of ten steps of so many seconds, a day after the last one, that is not stored."""
         self.count += 1
         times = [seconds] * 10 if isinstance(seconds, float) else seconds
         fields = {
             "release": factories.release(version),
             "started_at": MONDAY + timedelta(days=self.count),
         }
-        run = factories.write_run(
+        return factories.write_run(
             self.folder, run_id=f"r{self.count}", case=case, step_times=times, **(fields | changed)
         )
-        factories.stored(self.store, run)
+
+    def ran(self, *what: Any, **changed: object) -> None:
+        """A run, stored."""
+        factories.stored(self.store, self.written(*what, **changed))
 
     def ran_each(self, *seconds: float | str, case: Case | None = None) -> None:
         """A run of each of the releases 1, 2, …; an outcome in place of seconds is one's end."""
-        for version, each in enumerate(seconds, start=1):
-            if isinstance(each, str):
-                self.ran(str(version), case=case, outcome=each)
-            else:
-                self.ran(str(version), each, case)
+        runs = [
+            self.written(str(version), case=case, outcome=each)
+            if isinstance(each, str)
+            else self.written(str(version), each, case)
+            for version, each in enumerate(seconds, start=1)
+        ]
+        factories.stored(self.store, *runs)
 
     def boxed(self, name: str, day: int, seconds: float, case: Case | None = None) -> None:
         """A run of 0.17.0 in a container."""
@@ -412,10 +419,9 @@ class TestCommand:
 
     def test_many_runs_are_summed_up_in_lines_that_fit(self, lab: Lab, trend: Shell) -> None:
         """21 runs of 12 s and one of 13 s: 10,923 and 10,082 tokens/s on each of 8 GPUs."""
-        for seconds in [12.0] * 21 + [13.0]:
-            lab.ran("1", seconds)
+        runs = [lab.written("1", seconds) for seconds in [12.0] * 21 + [13.0]]
         layout = factories.case(tensor_parallel=2, micro_batch_size=4, variant="retuned")
-        lab.ran("2", 12.0, layout)
+        factories.stored(lab.store, *runs, lab.written("2", 12.0, layout))
 
         out = trend("llama3-8b").stdout
 

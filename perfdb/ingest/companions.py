@@ -119,7 +119,8 @@ def _read(path: Path, place: Place) -> Iterator[tuple[str, Companion]]:
         content = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
     except OSError:  # it is rejected when it is read itself
         return
-    if member := formats.recognized(content[: 1 << 16], path.name):
+    member = formats.recognized(content[: 1 << 16], path.name)
+    if member and member.name in _LOGS_OF:
         name = place.name(path)
         parsed = member.parse(name, [content])
         if len(parsed) == 1 and parsed[0].outcome is None:

@@ -36,15 +36,14 @@ def opened(page: Page, site: Site, name: str, width: int = 1440) -> None:
     page.goto((site.html / name).as_uri())
 
 
-@pytest.mark.parametrize("width", [1200, 1440, 1700])
-def test_no_sidebar_covers_a_page_with_tables_and_none_runs_off(
-    page: Page, site: Site, width: int
-) -> None:
+def test_no_sidebar_covers_a_page_with_tables_and_none_runs_off(page: Page, site: Site) -> None:
     """A table that needs more room than the sidebars leave scrolls in its own box."""
     for name in WITH_SIDEBARS:
-        opened(page, site, f"reference/{name}.html", width)
+        opened(page, site, f"reference/{name}.html")
         page.wait_for_function("document.querySelector('.perf-wrap:is(.fits, .more)')")
-        assert [[], True, True] == page.evaluate(HIDDEN), name
+        for width in (1440, 1200, 1700):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert [[], True, True] == page.evaluate(HIDDEN), (name, width)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +89,9 @@ def test_the_texts_of_a_chart_are_within_it(page: Page, site: Site) -> None:
 
 
 def test_the_note_on_a_chart_is_beside_it_where_there_is_room(page: Page, site: Site) -> None:
+    opened(page, site, "models/llama3-8b.html")
     for width, is_beside in ((1440, True), (390, False)):
-        opened(page, site, "models/llama3-8b.html", width)
+        page.set_viewport_size({"width": width, "height": 900})
         drawn = page.locator(".perf-drawn").first
         figure, note = (drawn.locator(it).first.bounding_box() for it in (".perf-figure", "p"))
         assert figure is not None
@@ -109,16 +109,17 @@ def test_no_two_tables_of_a_page_are_called_the_same(page: Page, site: Site) -> 
         assert 1 < len(labels) == len(set(labels)), name
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_rows_are_whole_pixels_high(page: Page, site: Site, width: int) -> None:
+def test_rows_are_whole_pixels_high(page: Page, site: Site) -> None:
     """Else a cell that sticks is drawn over the line of the one above it, here and there."""
     for name in (RELEASE, "runs/index.html", "reference/metrics.html"):
-        opened(page, site, name, width)
-        heights = page.locator("table.perf tbody tr:visible").evaluate_all(
-            "rows => rows.map(row => row.getBoundingClientRect().height)"
-        )
-        assert heights
-        assert {0.0} == {height % 1 for height in heights}, name
+        opened(page, site, name)
+        for width in (1440, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            heights = page.locator("table.perf tbody tr:visible").evaluate_all(
+                "rows => rows.map(row => row.getBoundingClientRect().height)"
+            )
+            assert heights
+            assert {0.0} == {height % 1 for height in heights}, (name, width)
 
 
 def test_on_paper_each_table_is_whole_below_the_title_of_its_tab(page: Page, site: Site) -> None:
@@ -170,16 +171,15 @@ def test_on_paper_a_note_stays_with_its_table_and_heads_are_words_alone(
     assert ["contents"] == shown
 
 
-@pytest.mark.parametrize(("width", "most"), [(640, 192), (1280, 320)])
-def test_a_long_name_leaves_room_for_the_columns_behind_it(
-    page: Page, site: Site, width: int, most: int
-) -> None:
+def test_a_long_name_leaves_room_for_the_columns_behind_it(page: Page, site: Site) -> None:
     """It wraps; one of our own stays on one line, and so do the rows below it."""
-    opened(page, site, "models/index.html", width)
-    names = page.locator("table.perf tbody th > a:not([class])").evaluate_all(
-        "all => all.map(it => [it.textContent, it.offsetWidth, it.offsetHeight])"
-    )
-    lines = {name: (across, round(high / 18)) for name, across, high in names}
-    assert max(across for across, _ in lines.values()) <= most
-    assert 1 < lines[EVIL][1]
-    assert 1 == lines["Llama 3.1 405B"][1]
+    opened(page, site, "models/index.html")
+    for width, most in ((640, 192), (1280, 320)):
+        page.set_viewport_size({"width": width, "height": 900})
+        names = page.locator("table.perf tbody th > a:not([class])").evaluate_all(
+            "all => all.map(it => [it.textContent, it.offsetWidth, it.offsetHeight])"
+        )
+        lines = {name: (across, round(high / 18)) for name, across, high in names}
+        assert max(across for across, _ in lines.values()) <= most
+        assert 1 < lines[EVIL][1]
+        assert 1 == lines["Llama 3.1 405B"][1]
