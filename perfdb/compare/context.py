@@ -96,7 +96,4 @@ def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
 
 
 def _sample(side: Side) -> Sample | None:
-    if side.shown.has_open_errors:
-        return None
-    known = (metric for metric in ("step_time_s", RATE) if side.median(metric) is not None)
-    return next(map(side.sample, known), None)
+    return side.by["step_time_s"].usable or side.by[RATE].usable

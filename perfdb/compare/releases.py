@@ -361,7 +361,7 @@ def results_of_words(
     lacking = [
         word
         for word, name in zip(words, wanted, strict=True)
-        if not connection.execute(queries.of_words([name]).limit(1)).first()
+        if not connection.execute(queries.of_words([name]).order_by(None).limit(1)).first()
     ]
     if lacking:
         names = connection.scalars(catalog.model_names()).all()

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perfdb import fields, units
 from perfdb.audit.interval import in_cell
-from perfdb.audit.restated import Restated
 from perfdb.catalog import titles
 from perfdb.compare.match import Comparison, Differences, Level, Match, nearest
 from perfdb.compare.noise import BASELINE
@@ -21,6 +20,9 @@ from perfdb.metrics import CONVENTION_BOUND, METRICS, PREFERRED, Metric
 from perfdb.queries.scope import EVERY, Scope
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, NoteCode, Origin, Outcome, Result
 from perfdb.units import UNKNOWN, number, percent, share, significant, text
+
+if TYPE_CHECKING:
+    from perfdb.audit.restated import Restated
 
 Printed = Mapping[str, str]
 """The text of each cell of a row by field, as its page prints it; empty for a run."""
@@ -387,7 +389,7 @@ def _restated(judgement: Judgement, metric: str) -> Fields:
     }
 
 
-def _figure_of(it: Restated, metric: str) -> float | None:
+def _figure_of(it: "Restated", metric: str) -> float | None:
     return it.mfu if metric == "mfu" else it.tflops_per_sec_per_gpu
 
 

@@ -1,13 +1,13 @@
 """Results with their case and release: current ones, those that tables print, and revisions."""
 
 import dataclasses
-from collections.abc import Iterable
-from itertools import compress
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Select,
     Subquery,
     and_,
@@ -190,7 +190,9 @@ def of_words(words: Iterable[str]) -> Rows:
         if len(word) >= KEY_LENGTH:
             keys = (cases.c.workload_key, cases.c.key)
             wanted += [key.startswith(word.lower(), autoescape=True) for key in keys]
-    return current().where(or_(*wanted))
+    of_cases = select(cases.c.id).join(models, cases.c.model_id == models.c.id)
+    of_cases = of_cases.where(or_(*wanted)).correlate(None)
+    return current().where(results.c.case_id.in_(of_cases))
 
 
 def of_run(run_id: str) -> Rows:
@@ -323,30 +325,61 @@ def current_errors() -> Rows:
 
 
 _DEFAULTS: Final[dict[str, object]] = {
-    **{it.name: it.default for it in dataclasses.fields(Result)
-       if it.default is not dataclasses.MISSING},
-    **{it.name: it.default_factory() for it in dataclasses.fields(Result)
-       if it.default_factory is not dataclasses.MISSING},
-}  # fmt: skip
-_ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))
-
-
+    it.name: it.default if it.default_factory is dataclasses.MISSING else it.default_factory()
+    for it in dataclasses.fields(Result)
+}
+_SHARED: Final = (
+    (results.c.case_id, cases, cases.join(systems).join(models)),
+    (results.c.release_id, releases, releases),
+    (results.c.source_id, sources, sources),
+)
+"""What many results have in common: its number, its table, and those that it is joined to."""
 _AT_ONCE: Final = 1_000
 """Rows that are fetched together."""
 
 
 def read(connection: Connection, statement: Rows) -> list[Result]:
-    """The results of a statement that `current`, `representative` or `compared` made."""
-    answer = connection.execute(statement)
-    names = list(answer.keys())
-    known = [name in _ATTRIBUTES for name in names]
-    columns, whole = list(compress(names, known)), all(known)
-    lacking = {name: value for name, value in _DEFAULTS.items() if name not in columns}
-    found = []
-    for rows in answer.partitions(_AT_ONCE):
+    """The results of a statement that `current`, `representative` or `compared` made.
+
+    Cases, releases and sources are read once, however many results have them.
+    """
+    asked = [it for it in statement.selected_columns if it.name in _DEFAULTS]
+    shared = [[it for it in asked if _is_of(it, tables)] for *_, tables in _SHARED]
+    own = [it for it in asked if not any(_is_of(it, tables) for *_, tables in _SHARED)]
+    links, names, found = [link for link, *_ in _SHARED], [it.name for it in own], []
+    known: list[dict[int, dict[str, object]]] = [{} for _ in _SHARED]
+    for rows in connection.execute(statement.with_only_columns(*own, *links)).partitions(_AT_ONCE):
+        for place, columns in enumerate(shared):
+            wanted = {row[len(own) + place] for row in rows} - known[place].keys()
+            known[place] |= _rows(connection, place, columns, wanted)
+        of_cases, of_releases, of_sources = known
         for row in rows:
             result = object.__new__(Result)  # its constructor takes three times as long
-            kept = row if whole else compress(row, known)
-            vars(result).update(lacking, **dict(zip(columns, kept, strict=True)))
+            values = vars(result)
+            values |= of_cases[row[-3]]
+            values |= of_releases[row[-2]]
+            values |= of_sources[row[-1]]
+            values |= zip(names, row, strict=False)
             found.append(result)
     return found
+
+
+def _is_of(column: ColumnElement[object], tables: FromClause) -> bool:
+    """Whether a column is one of some tables, whatever it is called."""
+    found = getattr(next(iter(column.base_columns)), "table", None)
+    return found is not None and tables.is_derived_from(found)
+
+
+def _rows(
+    connection: Connection, place: int, columns: Sequence[ColumnElement[object]], ids: set[int]
+) -> dict[int, dict[str, object]]:
+    """The rows of these numbers of one of `_SHARED`; of a case with the defaults of a result."""
+    if not ids:
+        return {}
+    _, table, tables = _SHARED[place]
+    names, defaults = [it.name for it in columns], {} if place else _DEFAULTS
+    question = select(table.c.id, *columns).select_from(tables).where(table.c.id.in_(ids))
+    return {
+        row[0]: {**defaults, **dict(zip(names, row[1:], strict=True))}
+        for row in connection.execute(question)
+    }
