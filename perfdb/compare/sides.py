@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from math import inf, sqrt
 from statistics import median
 from typing import Final
@@ -68,52 +68,53 @@ class Shown:
     """What a side shows by one metric. It is worked out once: many verdicts read it."""
 
     def __init__(self, side: "Side", metric: str) -> None:
-        """Everything that each verdict reads."""
+        """Everything that the verdicts on later releases read."""
         self._side, self._metric = side, metric
-        self.figures = side._figures(metric)
+        self.figures = figures = side._figures(metric)
         """The figure of each finished run that has one."""
-        several = len(self.figures) > 1
-        self.median = median(self.figures) if several else next(iter(self.figures), None)
+        self.median = median(figures) if len(figures) > 1 else figures[0] if figures else None
         """The median of the figures, which a verdict compares.
 
         The one shown alone would make an even number of runs look faster than they are, and is of
         median step time only.
         """
-        self.sample = sample(self.figures) if self.figures else None
+        self.sample = sample(figures) if figures else None
         """The logarithms of the figures; None where there are none."""
         self.usable = None if side.shown.has_open_errors else self.sample
         """The same, without open errors."""
         convention = side.shown.flops_convention if metric in CONVENTION_BOUND else None
         self.kind = side.origin, side.windows, convention
         """How it was measured: sides of the same kind show the noise of one another."""
+        self._noise: tuple[float, str | None] | None = None
 
-    @cached_property
-    def error(self) -> float:
-        """The standard error at the least, by the steps of the runs."""
-        run = self._side.shown
-        count, apart = run.num_means or run.num_steps, _steps_apart(run)
-        if not count or apart is None or self._side.is_uneven(self._metric):
-            return 0.0
-        return of_steps(apart, count) / sqrt(len(self.figures))
+    @property
+    def noise(self) -> tuple[float, str | None]:
+        """The standard error at the least, by the steps of the runs, and why it is not known.
 
-    @cached_property
-    def lacks_noise(self) -> str | None:
-        """Why the noise of a single run is not known at all; None where it is."""
-        if self._side.origin == Origin.PUBLISHED or len(self.figures) > 1:
-            return None
-        if self._side.is_uneven(self._metric):
-            return LONE_AND_UNEVEN
+        A single run shows the noise by its steps alone; a row of a page by its digits.
+        """
+        if self._noise is None:
+            self._noise = self._by_steps()
+        return self._noise
+
+    def _by_steps(self) -> tuple[float, str | None]:
+        side, run = self._side, self._side.shown
+        is_lone = side.origin != Origin.PUBLISHED and len(self.figures) == 1
+        if side.is_uneven(self._metric):
+            return 0.0, LONE_AND_UNEVEN if is_lone else None
         # A log that prints one mean for many steps shows no more than there are means.
-        run = self._side.shown
-        count = run.num_means or run.num_steps
-        return None if count and count > 1 and _steps_apart(run) is not None else NO_STEPS
+        count, apart = run.num_means or run.num_steps, _steps_apart(run)
+        if not count or apart is None or not self.figures:
+            return 0.0, NO_STEPS if is_lone else None
+        error = of_steps(apart, count) / sqrt(len(self.figures))
+        return error, NO_STEPS if is_lone and count <= 1 else None
 
-    @cached_property
+    @property
     def half_digit(self) -> float:
         """Half a unit in the last printed place of a figure, as a share of it; 0 of a run."""
         side = self._side.stated or self._side
-        figure = side.median(self._metric)
-        if side.origin != Origin.PUBLISHED or not figure:
+        figure = side.median(self._metric) if side.origin == Origin.PUBLISHED else None
+        if not figure:
             return 0.0
         return half_unit(figure, self._metric, side.shown.printed.get(self._metric)) / figure
 
@@ -224,7 +225,8 @@ class Side:
     def is_uneven(self, metric: str) -> bool:
         """Whether its figures depend on how many tokens the steps happened to have."""
         variable = NoteCode.VARIABLE_LENGTH_STEPS
-        return metric == RATE and any(one.has_note(variable) for one in self.finished)
+        noted = [one for one in self.finished if one.notes] if metric == RATE else []
+        return any(one.has_note(variable) for one in noted)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be compared with that of this side."""

@@ -180,12 +180,13 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
         wide = judge(a, b, metric, (), Terms(SAME_AGAIN))
         return wide if wide.verdict is Verdict.SAME else found
     of_b = b.by[metric]
-    is_fit = a.origin != b.origin and not _no_measure(a, b, metric) and not of_b.lacks_noise
+    least, lacks_noise = of_b.noise
+    is_fit = a.origin != b.origin and not _no_measure(a, b, metric) and not lacks_noise
     if not (is_fit and found.ratio and figure and of_b.sample):
         return found
     rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
     change, allowed = log(found.ratio), max(rounding, SAME_PUBLISHED)
-    either_way = noise.half_of(of_b.sample, noise.MLPERF, of_b.error)
+    either_way = noise.half_of(of_b.sample, noise.MLPERF, least)
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
@@ -243,11 +244,11 @@ def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Ter
     assert new is not None
     if a.origin == Origin.PUBLISHED and old.count == new.count == 1:
         return _by_rounding(a, b, metric, terms.margin)
-    if reason := of_a.lacks_noise or of_b.lacks_noise:
+    (least_a, lacking_a), (least_b, lacking_b) = of_a.noise, of_b.noise
+    if reason := lacking_a or lacking_b:
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
-    least = hypot(of_a.error, of_b.error)
     samples = [old, *samples_before(a, earlier, metric)]
-    found = noise.predicted(samples, new, terms.prior(a.shown), least)
+    found = noise.predicted(samples, new, terms.prior(a.shown), hypot(least_a, least_b))
     # A page is no sharper than its digits.
     digits = sum(it.half_digit for it in (of_a, of_b) if len(it.figures) == 1)
     if digits > found.least:
@@ -317,7 +318,7 @@ def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
     What is rounded is anywhere within half a digit, or half a sample per second, either way.
     """
     errors = (
-        hypot(it.by[metric].error, max(it.by[metric].half_digit, it.rounding(metric)) / sqrt(3))
+        hypot(it.by[metric].noise[0], max(it.by[metric].half_digit, it.rounding(metric)) / sqrt(3))
         for it in sides
     )
     variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]

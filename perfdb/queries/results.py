@@ -331,7 +331,6 @@ _DEFAULTS: Final[dict[str, object]] = {
 _SHARED: Final = (
     (results.c.case_id, cases, cases.join(systems).join(models)),
     (results.c.release_id, releases, releases),
-    (results.c.source_id, sources, sources),
 )
 """What many results have in common: its number, its table, and those that it is joined to."""
 _AT_ONCE: Final = 1_000
@@ -341,7 +340,7 @@ _AT_ONCE: Final = 1_000
 def read(connection: Connection, statement: Rows) -> list[Result]:
     """The results of a statement that `current`, `representative` or `compared` made.
 
-    Cases, releases and sources are read once, however many results have them.
+    Cases and releases are read once, however many results have them.
     """
     asked = [it for it in statement.selected_columns if it.name in _DEFAULTS]
     shared = [[it for it in asked if _is_of(it, tables)] for *_, tables in _SHARED]
@@ -352,13 +351,12 @@ def read(connection: Connection, statement: Rows) -> list[Result]:
         for place, columns in enumerate(shared):
             wanted = {row[len(own) + place] for row in rows} - known[place].keys()
             known[place] |= _rows(connection, place, columns, wanted)
-        of_cases, of_releases, of_sources = known
+        of_cases, of_releases = known
         for row in rows:
             result = object.__new__(Result)  # its constructor takes three times as long
             values = vars(result)
-            values |= of_cases[row[-3]]
-            values |= of_releases[row[-2]]
-            values |= of_sources[row[-1]]
+            values |= of_cases[row[-2]]
+            values |= of_releases[row[-1]]
             values |= zip(names, row, strict=False)
             found.append(result)
     return found
