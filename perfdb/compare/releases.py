@@ -356,8 +356,7 @@ def results_of_words(
     and where nothing is left.
     """
     wanted = [spelled(word) for word in words]
-    everything = queries.of_words(wanted) if wanted else queries.current()
-    found = tuple(queries.read(connection, within(connection, everything, only)))
+    found = tuple(queries.read(connection, within(connection, queries.of_words(wanted), only)))
     lacking = [
         word
         for word, name in zip(words, wanted, strict=True)
