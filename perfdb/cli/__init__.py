@@ -150,6 +150,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
         with suppress(output.OutputError, output.ReaderGoneError):
             click.echo(f"error: {error}", err=True)
         output.drop(sys.stderr)
+    gc.freeze()  # what is left ends with the process: to look for cycles in it takes long
     sys.exit(code)
 
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from perfdb.compare import noise
@@ -73,7 +72,7 @@ def back_from(
     if left.change > lost.change / 5:
         return judged
     said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
-    return replace(judged, verdict=Verdict.RECOVERED, reason=said)
+    return judged._replace(verdict=Verdict.RECOVERED, reason=said)
 
 
 def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:

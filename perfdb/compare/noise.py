@@ -88,8 +88,7 @@ def sample(figures: Sequence[float]) -> Sample:
     return Sample(len(known), mean, sum((one - mean) ** 2 for one in known))
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """A new release against its baseline.
 
     `change`: the logarithm of new over baseline; `p`: how often one without a change is as far off.
@@ -162,13 +161,14 @@ def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
     """The releases, the newest first, as far as each fits to those after it."""
     count, mean, squares = releases[0]
     of_prior, weight = prior.degrees, prior.degrees * prior.variance
+    limits = _squared_quantiles(of_prior)
     for place in range(1, len(releases)):
         others, before, more = releases[place]
         apart = before - mean
         within, far, total = squares + more, apart * apart, count + others
         of_all = of_prior + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
-        if far * count * others > _square(of_all) * (weight + within) / of_all * total:
+        if far * count * others > limits[total] * (weight + within) / of_all * total:
             return releases[:place], Sample(count, mean, squares)
         # as samples are added, which would take as long again to be called
         mean += apart * others / total
@@ -176,9 +176,18 @@ def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
     return releases, Sample(count, mean, squares)
 
 
-@cache
-def _square(degrees: float) -> float:
-    return quantile(degrees, LEVEL) ** 2
+class _SquaredQuantiles(dict[int, float]):
+    """The squares of quantiles of a prior's degrees of freedom and those of so many runs."""
+
+    def __init__(self, of_prior: float) -> None:
+        self._of_prior = of_prior
+
+    def __missing__(self, runs: int) -> float:
+        found = self[runs] = quantile(self._of_prior + runs - 2, LEVEL) ** 2
+        return found
+
+
+_squared_quantiles = cache(_SquaredQuantiles)
 
 
 def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:

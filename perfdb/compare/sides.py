@@ -67,6 +67,8 @@ def marked(results: Iterable[Result], wrong: Collection[int]) -> tuple[Result, .
 class Shown:
     """What a side shows by one metric. It is worked out once: many verdicts read it."""
 
+    __slots__ = ("_metric", "_noise", "_side", "figures", "kind", "median", "sample", "usable")
+
     def __init__(self, side: "Side", metric: str) -> None:
         """Everything that the verdicts on later releases read."""
         self._side, self._metric = side, metric
@@ -134,6 +136,8 @@ def _steps_apart(run: Result) -> float | None:
 class _ByMetric(dict[str, Shown]):
     """What a side shows, by metric; made as it is asked for."""
 
+    __slots__ = ("_side",)
+
     def __init__(self, side: "Side") -> None:
         self._side = side
 
@@ -142,7 +146,7 @@ class _ByMetric(dict[str, Shown]):
         return made
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Side:
     """The results of one case at one release from one origin: one or several runs.
 
@@ -173,11 +177,12 @@ class Side:
         """Work out what follows from the results."""
         finished = tuple([one for one in self.results if one.counts])
         shown = self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
-        windows = _windows(*{one.window for one in finished})
-        vars(self).update(
-            finished=finished, shown=shown, origin=shown.origin, windows=windows,
-            by=_ByMetric(self),
+        known = (
+            ("finished", finished), ("shown", shown), ("origin", shown.origin),
+            ("windows", _windows(*{one.window for one in finished})), ("by", _ByMetric(self)),
         )  # fmt: skip
+        for name, value in known:
+            object.__setattr__(self, name, value)
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
         """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perfdb import stated
 from perfdb.audit.interval import half_unit
@@ -70,8 +70,7 @@ OPEN: Final = (Verdict.UNKNOWN, Verdict.NOT_COMPARABLE)
 """The verdicts that say nothing of a change."""
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
     The interval is of B over the baseline, up to three releases that A is the last of;
@@ -164,7 +163,7 @@ def judge(
     judged = _by_figures(a, b, metric, earlier, terms)
     if a.shown.has_open_errors or b.shown.has_open_errors:
         cause = "an open error of the audit"
-        return replace(judged, verdict=Verdict.NOT_JUDGED, rate=None, cause=cause)
+        return judged._replace(verdict=Verdict.NOT_JUDGED, rate=None, cause=cause)
     return judged
 
 
@@ -190,7 +189,7 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return replace(found, verdict=verdict, reason=reason)
+    return found._replace(verdict=verdict, reason=reason)
 
 
 def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
@@ -226,7 +225,7 @@ def _by_figures(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: T
         if (as_a := _restated(a, b, metric)) is None:
             return Judgement(_ratio(a, b, metric), None, None, Verdict.NOT_COMPARABLE, reason)
         found, b = as_a
-        return replace(_by_noise(a, b, metric, earlier, terms), restated=found)
+        return _by_noise(a, b, metric, earlier, terms)._replace(restated=found)
     return _by_noise(a, b, metric, earlier, terms)
 
 
@@ -249,10 +248,9 @@ def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Ter
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
     samples = [old, *samples_before(a, earlier, metric)]
     found = noise.predicted(samples, new, terms.prior(a.shown), hypot(least_a, least_b))
-    # A page is no sharper than its digits.
-    digits = sum(it.half_digit for it in (of_a, of_b) if len(it.figures) == 1)
-    if digits > found.least:
-        found = replace(found, least=digits)
+    if a.origin == Origin.PUBLISHED:  # no page is sharper than its digits
+        digits = sum(it.half_digit for it in (of_a, of_b) if len(it.figures) == 1)
+        found = found._replace(least=max(digits, found.least))
     return _by_interval(found, ratio, metric, terms.margin)
 
 
