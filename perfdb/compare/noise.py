@@ -67,7 +67,7 @@ s0² F(7.4, d0), whose quantiles F(0.9) / F(0.5) = (0.5 / 0.19)² at d0 = 2.0; s
 class Sample(NamedTuple):
     """Logarithms of figures by their number, mean, and sum of squares about that mean."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # of a tuple it is a method
     mean: float
     squares: float = 0.0
 

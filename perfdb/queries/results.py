@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -388,7 +388,7 @@ def _is_of(column: ColumnElement[object], tables: FromClause) -> bool:
 
 
 def _rows(
-    connection: Connection, place: int, columns: Sequence[ColumnElement[object]], ids: set[int]
+    connection: Connection, place: int, columns: Sequence[ColumnElement[Any]], ids: set[int]
 ) -> dict[int, dict[str, object]]:
     """The rows of these numbers of one of `_SHARED`, by their number."""
     if not ids:
