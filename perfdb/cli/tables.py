@@ -36,7 +36,7 @@ LONGEST: Final = 44
 
 _WIDE: Final = "perfdb.wide"
 _HIDDEN: Final = "perfdb.hidden"
-_NARROW: Final = re.compile(r"[ -~·×–−→…▁-█]*").fullmatch
+_NARROW: Final = re.compile(r"[ -~\xa0-\xac\xae-\xff–−→…─-◼]*").fullmatch
 """Of one column each: what the tables of perfdb have besides names."""
 _GAP: Final = "  "
 _INDENT: Final = "  "

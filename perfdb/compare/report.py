@@ -12,7 +12,6 @@ from perfdb.catalog import titles
 from perfdb.compare.match import Comparison, Differences, Level, Match, nearest
 from perfdb.compare.noise import BASELINE
 from perfdb.compare.sides import Side, usable
-from perfdb.compare.trend import Point, Series
 from perfdb.compare.verdict import ENDED, Judgement, Verdict
 from perfdb.groups import grouped
 from perfdb.messages import note_text
@@ -23,6 +22,7 @@ from perfdb.units import UNKNOWN, number, percent, share, significant, text
 
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
+    from perfdb.compare.trend import Point, Series
 
 Printed = Mapping[str, str]
 """The text of each cell of a row by field, as its page prints it; empty for a run."""
@@ -234,6 +234,8 @@ def footnotes(side: Side) -> list[str]:
 
 def median(side: Side, metric: str) -> str:
     """'median 10,550', which a verdict compares; empty where tables print the same figure."""
+    if side.median(metric) == usable(side.shown, metric):
+        return ""
     words = printed(METRICS[metric], side.median(metric), side.shown.printed)
     return "" if words == figure(side.shown, metric) else f"median {words}"
 
@@ -435,7 +437,7 @@ def _identity(result: Result) -> Fields:
     return {name: result.value(name) for name in names}
 
 
-def series(one: Series, closed: Iterable[str]) -> Fields:
+def series(one: "Series", closed: Iterable[str]) -> Fields:
     """A series with its keys, every point with its runs, and the gates that closed on it.
 
     null is unknown.
@@ -470,7 +472,7 @@ RUN = ("run_id", "source", "source_line", "started_at", "outcome")
 """The fields of a run of a point."""
 
 
-def _point(point: Point, metric: str) -> Fields:
+def _point(point: "Point", metric: str) -> Fields:
     judged, it, side = point.judgement, point.side.shown, point.side
     runs = [
         {**{name: run.value(name) for name in RUN}, "figure": usable(run, metric)}

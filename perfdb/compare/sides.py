@@ -261,7 +261,7 @@ class Side:
     @property
     def containers(self) -> frozenset[str | None]:
         """The containers of its runs; None is a run without a container."""
-        return frozenset(one.container for one in self.results)
+        return frozenset([one.container for one in self.results])
 
 
 def _middle(results: Sequence[Result]) -> Result:
