@@ -321,7 +321,11 @@ def compared(
 ) -> Comparison:
     """Two releases that a person has named, with the releases before them as the baseline."""
     known = known_releases(connection)
-    of_a, of_b = (marked(results_of(connection, it, only), how.wrong) for it in pair)
+    a, b = pair
+    both = results_of(connection, replace(a, release_ids=a.release_ids + b.release_ids), only)
+    of_a, of_b = (
+        marked((it for it in both if it.release_id in one.release_ids), how.wrong) for one in pair
+    )
     before = [
         tuple(one for one in some if one.result_id not in how.wrong)
         for some in earlier(connection, known, pair, only)

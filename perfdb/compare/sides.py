@@ -209,10 +209,8 @@ class Side:
         return self.by[metric].figures
 
     def _figures(self, metric: str) -> list[float]:
-        if len(self.finished) == 1:
-            figure = usable(self.finished[0], metric)
-            return [] if figure is None else [figure]
-        return figures_of(self._comparable(metric), metric)
+        known = [one.figure(metric) for one in self._comparable(metric)]
+        return [it for it in known if it is not None and 0 < it < inf]
 
     def rounding(self, metric: str) -> float:
         """The share of a rate that the rounding of samples/s leaves open."""
