@@ -216,7 +216,7 @@ def test_errors_change_the_verdicts_of_their_matches_and_nothing_else(results_a,
         """But for the rate of false discoveries, which fewer judged rows lower."""
         is_wrong = before.a.shown.result_id in wrong
         if before.judgement.verdict is Verdict.FAILED or not is_wrong:
-            assert replace(before.judgement, rate=None) == replace(now.judgement, rate=None)
+            assert before.judgement._replace(rate=None) == now.judgement._replace(rate=None)
         else:
             assert (before.judgement.ratio, Verdict.NOT_JUDGED) == (
                 now.judgement.ratio, now.judgement.verdict,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from perfdb.compare import Side, Verdict, comparison, report
 from perfdb.compare.report import document
-from perfdb.compare.verdict import LONE_AND_UNEVEN, NO_STEPS, judge
+from perfdb.compare.sides import LONE_AND_UNEVEN, NO_STEPS
+from perfdb.compare.verdict import judge
 from perfdb.metrics import METRICS
 from perfdb.record import Note, NoteCode, Origin, Outcome
 from perfdb.stated import RATE

@@ -10,7 +10,6 @@ from typing import Annotated, Final
 from pydantic import PositiveInt, StringConstraints
 
 from perfdb import catalog, units, yamlfile
-from perfdb.audit import across_releases, documents
 from perfdb.errors import Diagnostic, InputError, suggestion
 from perfdb.record import Finding, Frozen
 
@@ -107,7 +106,8 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
 
     Raises InputError with everything that is wrong.
     """
-    from perfdb.audit.check import RULES  # noqa: PLC0415  a site without entries needs none
+    from perfdb.audit import across_releases, documents  # noqa: PLC0415  few need them
+    from perfdb.audit.check import RULES  # noqa: PLC0415
 
     document = yamlfile.list_of(where, text, ENTRY)
     if document is None:

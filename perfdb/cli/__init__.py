@@ -136,7 +136,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
     """
     output.check()
     sys.unraisablehook = _again
-    gc.set_threshold(1_000_000)  # a command makes much that it keeps to its end, and hardly a cycle
+    gc.set_threshold(4_000_000)  # a command makes much that it keeps to its end, and hardly a cycle
     try:
         code = _ended(group, obj)
         output.flush()
@@ -150,6 +150,7 @@ def main(obj: object = None, group: click.Command = cli) -> None:
         with suppress(output.OutputError, output.ReaderGoneError):
             click.echo(f"error: {error}", err=True)
         output.drop(sys.stderr)
+    gc.freeze()  # what is left ends with the process: to look for cycles in it takes long
     sys.exit(code)
 
 

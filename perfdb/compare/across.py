@@ -103,8 +103,8 @@ def _match(a: Side, b: Side, metric: str) -> Match:
     found = judge(a, b, metric)
     is_apart = found.verdict is Verdict.NOT_COMPARABLE
     ratio = None if is_apart and metric in CONVENTION_BOUND else found.ratio
-    judged = replace(
-        found, ratio=ratio, low=None, high=None, rate=None, verdict=Verdict.NOT_JUDGED,
+    judged = found._replace(
+        ratio=ratio, low=None, high=None, rate=None, verdict=Verdict.NOT_JUDGED,
         reason=found.reason if is_apart else None,
     )  # fmt: skip
     apart = at_other_sizes(a.shown, b.shown)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from perfdb.compare import noise
 from perfdb.compare.noise import MARGIN, Prior, Sample, moderated
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import Terms, continues, deviation_at_least
+from perfdb.compare.verdict import Terms, deviation_at_least, samples_before
 from perfdb.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def of_sides(sides: Sequence[Side], metric: str, terms: Terms) -> dict[int, floa
     if METRICS[metric].tolerance is not None or len(sides) < FEWEST:
         return {}
     last = sides[-1]
-    kept = [place for place, it in enumerate(sides) if continues(it, last, metric)]
+    kept = [place for place, it in enumerate(sides) if samples_before(last, [it], metric)]
     known = [sides[place] for place in kept]
     if len(known) < FEWEST:
         return {}
     least = deviation_at_least(known, metric)
-    samples = [it.sample(metric) for it in known]
+    samples = samples_before(last, known, metric)
     points = found(samples, terms.prior(last.shown), terms.margin, least)
     return {kept[it.place]: it.ratio for it in points}
 

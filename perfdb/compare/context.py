@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from perfdb.compare import noise
@@ -73,7 +72,7 @@ def back_from(
     if left.change > lost.change / 5:
         return judged
     said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
-    return replace(judged, verdict=Verdict.RECOVERED, reason=said)
+    return judged._replace(verdict=Verdict.RECOVERED, reason=said)
 
 
 def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
@@ -96,7 +95,4 @@ def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
 
 
 def _sample(side: Side) -> Sample | None:
-    if side.shown.has_open_errors:
-        return None
-    known = (metric for metric in ("step_time_s", RATE) if side.median(metric) is not None)
-    return next(map(side.sample, known), None)
+    return side.by["step_time_s"].usable or side.by[RATE].usable

@@ -295,6 +295,8 @@ def _has(metric: str, sides: Sequence[Side]) -> bool:
 
 def differences(a: Result, b: Result) -> Differences:
     """The configuration fields in which two results differ, options one by one."""
+    if _CONFIGURATION(a) == _CONFIGURATION(b):
+        return {}
     pairs = {name: (getattr(a, name), getattr(b, name)) for name in CONFIGURATION_FIELDS}
     del pairs["options"]
     options = sorted(a.options.keys() | b.options.keys())
@@ -315,7 +317,7 @@ AT: Final[Mapping[str, Callable[[Result], str]]] = {
     "global_batch_size": lambda it: f"GBS {it.global_batch_size:,}",
 }
 """The fields in which a recipe is changed on purpose, and how their values read."""
-_WORK: Final = attrgetter(*WORKLOAD_FIELDS)
+_WORK, _CONFIGURATION = attrgetter(*WORKLOAD_FIELDS), attrgetter(*CONFIGURATION_FIELDS)
 
 
 def nearest(side: Side, others: Iterable[Side]) -> dict[str, list[Scalar | None]]:

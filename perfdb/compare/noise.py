@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import exp, inf, log, pi, sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 from perfdb.compare.distributions import digamma, inverse_trigamma, quantile, trigamma, two_sided
 
@@ -64,30 +64,19 @@ s0² F(7.4, d0), whose quantiles F(0.9) / F(0.5) = (0.5 / 0.19)² at d0 = 2.0; s
 """
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """Logarithms of figures by their number, mean, and sum of squares about that mean."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # of a tuple it is a method
     mean: float
     squares: float = 0.0
 
-    def __add__(self, other: "Sample") -> "Sample":
+    def __add__(self, other: "Sample") -> "Sample":  # type: ignore[override]  # no longer tuple
         """Both as one sample."""
-        return Sample(*_merged((self.count, self.mean, self.squares), other))
-
-
-Moments = tuple[int, float, float]
-"""A sample without its name: of long histories these are made faster."""
-
-
-def _merged(one: Moments, other: Sample) -> Moments:
-    """Both as one sample."""
-    count_1, mean_1, squares_1 = one
-    count_2 = other.count
-    count, apart = count_1 + count_2, other.mean - mean_1
-    between = apart * apart * count_1 * count_2 / count
-    return count, mean_1 + apart * count_2 / count, squares_1 + other.squares + between
+        (count_1, mean_1, squares_1), (count_2, mean_2, squares_2) = self, other
+        count, apart = count_1 + count_2, mean_2 - mean_1
+        between = apart * apart * count_1 * count_2 / count
+        return Sample(count, mean_1 + apart * count_2 / count, squares_1 + squares_2 + between)
 
 
 def sample(figures: Sequence[float]) -> Sample:
@@ -99,8 +88,7 @@ def sample(figures: Sequence[float]) -> Sample:
     return Sample(len(known), mean, sum((one - mean) ** 2 for one in known))
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """A new release against its baseline.
 
     `change`: the logarithm of new over baseline; `p`: how often one without a change is as far off.
@@ -126,7 +114,9 @@ class Prediction:
         deviation = self.error / sqrt(of_base + of_new)
         apart = abs(self.change)
         enough = apart if apart > margin else max(margin - apart, margin / 2)
-        for count in range(2, MOST_REPEATS + 1):
+        times = quantile(inf, LEVEL) * deviation / enough if enough else 0.0
+        fewest = int(min(2 * times * times, MOST_REPEATS + 1))  # if the noise were known for sure
+        for count in range(max(2, fewest), MOST_REPEATS + 1):
             degrees = self.degrees + 2 * count - sum(self.num_runs)
             if degrees > 0 and quantile(degrees, LEVEL) * deviation * sqrt(2 / count) <= enough:
                 return max(count, *self.num_runs)
@@ -161,33 +151,43 @@ def against(base: Base, new: Sample, prior: Prior, least: float = 0.0) -> Predic
     worst = sqrt(squares / degrees) if degrees else 0.0
     if max(worst, least / repeats) <= prior.ceiling < inf:
         p = min(p, two_sided(change / (prior.ceiling * repeats), inf))
-    p = max(p, two_sided(change / least, inf) if least else 0.0)
+    if least > error or prior.ceiling < inf:  # else Student's t is the wider one
+        p = max(p, two_sided(change / least, inf) if least else 0.0)
     runs, floor = (held.count, new.count), quantile(inf, LEVEL) * least
     return Prediction(change, error, of_all, p, len(kept), runs, floor)
 
 
 def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
     """The releases, the newest first, as far as each fits to those after it."""
-    first = releases[0]
-    count, mean, squares = first.count, first.mean, first.squares
+    count, mean, squares = releases[0]
     of_prior, weight = prior.degrees, prior.degrees * prior.variance
+    limits = _squared_quantiles(of_prior)
     for place in range(1, len(releases)):
-        before = releases[place]
-        others, apart = before.count, before.mean - mean
-        within, far, total = squares + before.squares, apart * apart, count + others
+        others, before, more = releases[place]
+        apart = before - mean
+        within, far, total = squares + more, apart * apart, count + others
         of_all = of_prior + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
-        if far * count * others > _square(of_all) * (weight + within) / of_all * total:
+        if far * count * others > limits[total] * (weight + within) / of_all * total:
             return releases[:place], Sample(count, mean, squares)
-        # as in `_merged`, which would take as long again to be called
+        # as samples are added, which would take as long again to be called
         mean += apart * others / total
         squares, count = within + far * count * others / total, total
     return releases, Sample(count, mean, squares)
 
 
-@cache
-def _square(degrees: float) -> float:
-    return quantile(degrees, LEVEL) ** 2
+class _SquaredQuantiles(dict[int, float]):
+    """The squares of quantiles of a prior's degrees of freedom and those of so many runs."""
+
+    def __init__(self, of_prior: float) -> None:
+        self._of_prior = of_prior
+
+    def __missing__(self, runs: int) -> float:
+        found = self[runs] = quantile(self._of_prior + runs - 2, LEVEL) ** 2
+        return found
+
+
+_squared_quantiles = cache(_SquaredQuantiles)
 
 
 def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:
@@ -255,18 +255,17 @@ def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
 def _variance(releases: Sequence[Sample], cut: float) -> tuple[float, float] | None:
     """The variance of a case and its degrees of freedom; differences beyond `cut` are changes."""
     squares, degrees, most = 0.0, 0, cut * cut / 2
-    first = releases[0]
-    count, mean, within = first.count, first.mean, first.squares
-    for one in releases[1:]:
-        others, apart = one.count, one.mean - mean
+    count, mean, within = releases[0]
+    for others, other, more in releases[1:]:
+        apart = other - mean
         far = apart * apart
         if far > most * (1 / others + 1 / count):
             squares, degrees = squares + within, degrees + count - 1
-            count, mean, within = others, one.mean, one.squares
-        else:  # as in `_merged`, which would take as long again to be called
+            count, mean, within = others, other, more
+        else:  # as samples are added, which would take as long again to be called
             total = count + others
             mean += apart * others / total
-            within += one.squares + far * count * others / total
+            within += more + far * count * others / total
             count = total
     squares, degrees = squares + within, degrees + count - 1
     return (squares / degrees, degrees) if degrees else None

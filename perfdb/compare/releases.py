@@ -321,7 +321,11 @@ def compared(
 ) -> Comparison:
     """Two releases that a person has named, with the releases before them as the baseline."""
     known = known_releases(connection)
-    of_a, of_b = (marked(results_of(connection, it, only), how.wrong) for it in pair)
+    a, b = pair
+    both = results_of(connection, replace(a, release_ids=a.release_ids + b.release_ids), only)
+    of_a, of_b = (
+        marked((it for it in both if it.release_id in one.release_ids), how.wrong) for one in pair
+    )
     before = [
         tuple(one for one in some if one.result_id not in how.wrong)
         for some in earlier(connection, known, pair, only)
@@ -356,12 +360,11 @@ def results_of_words(
     and where nothing is left.
     """
     wanted = [spelled(word) for word in words]
-    everything = queries.of_words(wanted) if wanted else queries.current()
-    found = tuple(queries.read(connection, within(connection, everything, only)))
+    found = tuple(queries.read(connection, within(connection, queries.of_words(wanted), only)))
     lacking = [
         word
         for word, name in zip(words, wanted, strict=True)
-        if not connection.execute(queries.of_words([name]).limit(1)).first()
+        if not connection.execute(queries.of_words([name]).order_by(None).limit(1)).first()
     ]
     if lacking:
         names = connection.scalars(catalog.model_names()).all()

@@ -4,16 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from perfdb import fields, units
 from perfdb.audit.interval import in_cell
-from perfdb.audit.restated import Restated
 from perfdb.catalog import titles
 from perfdb.compare.match import Comparison, Differences, Level, Match, nearest
 from perfdb.compare.noise import BASELINE
 from perfdb.compare.sides import Side, usable
-from perfdb.compare.trend import Point, Series
 from perfdb.compare.verdict import ENDED, Judgement, Verdict
 from perfdb.groups import grouped
 from perfdb.messages import note_text
@@ -21,6 +19,10 @@ from perfdb.metrics import CONVENTION_BOUND, METRICS, PREFERRED, Metric
 from perfdb.queries.scope import EVERY, Scope
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, NoteCode, Origin, Outcome, Result
 from perfdb.units import UNKNOWN, number, percent, share, significant, text
+
+if TYPE_CHECKING:
+    from perfdb.audit.restated import Restated
+    from perfdb.compare.trend import Point, Series
 
 Printed = Mapping[str, str]
 """The text of each cell of a row by field, as its page prints it; empty for a run."""
@@ -232,6 +234,8 @@ def footnotes(side: Side) -> list[str]:
 
 def median(side: Side, metric: str) -> str:
     """'median 10,550', which a verdict compares; empty where tables print the same figure."""
+    if side.median(metric) == usable(side.shown, metric):
+        return ""
     words = printed(METRICS[metric], side.median(metric), side.shown.printed)
     return "" if words == figure(side.shown, metric) else f"median {words}"
 
@@ -387,7 +391,7 @@ def _restated(judgement: Judgement, metric: str) -> Fields:
     }
 
 
-def _figure_of(it: Restated, metric: str) -> float | None:
+def _figure_of(it: "Restated", metric: str) -> float | None:
     return it.mfu if metric == "mfu" else it.tflops_per_sec_per_gpu
 
 
@@ -433,7 +437,7 @@ def _identity(result: Result) -> Fields:
     return {name: result.value(name) for name in names}
 
 
-def series(one: Series, closed: Iterable[str]) -> Fields:
+def series(one: "Series", closed: Iterable[str]) -> Fields:
     """A series with its keys, every point with its runs, and the gates that closed on it.
 
     null is unknown.
@@ -468,7 +472,7 @@ RUN = ("run_id", "source", "source_line", "started_at", "outcome")
 """The fields of a run of a point."""
 
 
-def _point(point: Point, metric: str) -> Fields:
+def _point(point: "Point", metric: str) -> Fields:
     judged, it, side = point.judgement, point.side.shown, point.side
     runs = [
         {**{name: run.value(name) for name in RUN}, "figure": usable(run, metric)}

@@ -3,11 +3,13 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import inf
+from math import inf, sqrt
 from statistics import median
+from typing import Final
 
 from perfdb.audit.equations import whole_samples
-from perfdb.compare.noise import Sample, sample
+from perfdb.audit.interval import half_unit
+from perfdb.compare.noise import of_steps, sample
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND
 from perfdb.record import CONFIGURATION_FIELDS, NoteCode, Origin, Outcome, Result
@@ -19,6 +21,13 @@ FAULTS = (
     Outcome.TIMED_OUT,
 )  # fmt: skip
 """The outcomes of a run that failed by itself, and was not stopped."""
+
+LONE_AND_UNEVEN: Final = "steps differ in tokens: a single run shows no noise, repeat it"
+"""Why two rates cannot be distinguished, one of which is of a single run of such steps."""
+NO_STEPS: Final = "a single run of a single step, or of steps whose times are not known"
+"""Why a run without repeats is no measure."""
+_DECILES_APART: Final = 2.563
+"""Standard deviations between the 10th and the 90th percentile of a normal distribution."""
 
 
 def usable(result: Result, metric: str) -> float | None:
@@ -55,7 +64,89 @@ def marked(results: Iterable[Result], wrong: Collection[int]) -> tuple[Result, .
     )
 
 
-@dataclass(frozen=True)
+class Shown:
+    """What a side shows by one metric. It is worked out once: many verdicts read it."""
+
+    __slots__ = ("_metric", "_noise", "_side", "figures", "kind", "median", "sample", "usable")
+
+    def __init__(self, side: "Side", metric: str) -> None:
+        """Everything that the verdicts on later releases read."""
+        self._side, self._metric = side, metric
+        self.figures = figures = side._figures(metric)
+        """The figure of each finished run that has one."""
+        self.median = median(figures) if len(figures) > 1 else figures[0] if figures else None
+        """The median of the figures, which a verdict compares.
+
+        The one shown alone would make an even number of runs look faster than they are, and is of
+        median step time only.
+        """
+        self.sample = sample(figures) if figures else None
+        """The logarithms of the figures; None where there are none."""
+        self.usable = None if side.shown.has_open_errors else self.sample
+        """The same, without open errors."""
+        convention = side.shown.flops_convention if metric in CONVENTION_BOUND else None
+        self.kind = side.origin, side.windows, convention
+        """How it was measured: sides of the same kind show the noise of one another."""
+        self._noise: tuple[float, str | None] | None = None
+
+    @property
+    def noise(self) -> tuple[float, str | None]:
+        """The standard error at the least, by the steps of the runs, and why it is not known.
+
+        A single run shows the noise by its steps alone; a row of a page by its digits.
+        """
+        if self._noise is None:
+            self._noise = self._by_steps()
+        return self._noise
+
+    def _by_steps(self) -> tuple[float, str | None]:
+        side, run = self._side, self._side.shown
+        is_lone = side.origin != Origin.PUBLISHED and len(self.figures) == 1
+        if side.is_uneven(self._metric):
+            return 0.0, LONE_AND_UNEVEN if is_lone else None
+        # A log that prints one mean for many steps shows no more than there are means.
+        count, apart = run.num_means or run.num_steps, _steps_apart(run)
+        if not count or apart is None or not self.figures:
+            return 0.0, NO_STEPS if is_lone else None
+        error = of_steps(apart, count) / sqrt(len(self.figures))
+        return error, NO_STEPS if is_lone and count <= 1 else None
+
+    @property
+    def half_digit(self) -> float:
+        """Half a unit in the last printed place of a figure, as a share of it; 0 of a run."""
+        side = self._side.stated or self._side
+        figure = side.median(self._metric) if side.origin == Origin.PUBLISHED else None
+        if not figure:
+            return 0.0
+        return half_unit(figure, self._metric, side.shown.printed.get(self._metric)) / figure
+
+
+def _steps_apart(run: Result) -> float | None:
+    """The relative standard deviation of the steps, by their deciles where these are known.
+
+    One step in twenty that waits for a checkpoint moves no decile, and no median.
+    """
+    p10_s, median_s, p90_s = run.step_time_p10_s, run.step_time_s, run.step_time_p90_s
+    if p10_s is not None and p90_s is not None and median_s:
+        return (p90_s - p10_s) / _DECILES_APART / median_s
+    mean_s, deviation_s = run.step_time_mean_s, run.step_time_stdev_s
+    return None if not mean_s or deviation_s is None else deviation_s / mean_s
+
+
+class _ByMetric(dict[str, Shown]):
+    """What a side shows, by metric; made as it is asked for."""
+
+    __slots__ = ("_side",)
+
+    def __init__(self, side: "Side") -> None:
+        self._side = side
+
+    def __missing__(self, metric: str) -> Shown:
+        made = self[metric] = Shown(self._side, metric)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """The results of one case at one release from one origin: one or several runs.
 
@@ -79,21 +170,19 @@ class Side:
     """Whether its figures are measured or published."""
     windows: frozenset[str] = field(init=False, repr=False, compare=False)
     """The known windows of its finished runs."""
-    _has_uneven_steps: bool = field(init=False, repr=False, compare=False)
-    _medians: dict[str, float | None] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    _samples: dict[str, Sample] = field(default_factory=dict, init=False, repr=False, compare=False)
+    by: _ByMetric = field(init=False, repr=False, compare=False)
+    """What it shows by each metric."""
 
     def __post_init__(self) -> None:
         """Work out what follows from the results."""
         finished = tuple([one for one in self.results if one.counts])
         shown = self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
-        windows = _windows(*{one.window for one in finished})
-        vars(self).update(
-            finished=finished, shown=shown, origin=self.results[0].origin, windows=windows,
-            _has_uneven_steps=any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in finished),
+        known = (
+            ("finished", finished), ("shown", shown), ("origin", shown.origin),
+            ("windows", _windows(*{one.window for one in finished})), ("by", _ByMetric(self)),
         )  # fmt: skip
+        for name, value in known:
+            object.__setattr__(self, name, value)
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
         """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""
@@ -109,43 +198,19 @@ class Side:
         return replace(self, results=tuple(map(moved, self.results)), stated=self)
 
     def median(self, metric: str) -> float | None:
-        """The median of the runs' figures, which a verdict compares.
+        """The median of the runs' figures, which a verdict compares."""
+        return self.by[metric].median
 
-        The one shown alone would make an even number of runs look faster than they are, and is of
-        median step time only.
-        """
-        try:
-            return self._medians[metric]
-        except KeyError:
-            known = self.figures(metric)
-            found = median(known) if len(known) > 1 else known[0] if known else None
-            self._medians[metric] = found
-        return found
-
-    def sample(self, metric: str) -> Sample:
-        """The logarithms of its figures. Raises ZeroDivisionError where it has none."""
-        try:
-            return self._samples[metric]
-        except KeyError:
-            found = self._samples[metric] = sample(self.figures(metric))
-        return found
-
-    def usable_sample(self, metric: str) -> Sample | None:
-        """The same where `is_usable`; else None."""
-        known = self._samples.get(metric)
-        if known is None and self.median(metric) is not None:
-            known = self.sample(metric)
-        return None if self.shown.has_open_errors else known
-
-    def figures(self, metric: str) -> list[float]:
+    def figures(self, metric: str) -> Sequence[float]:
         """The figure of each finished run that has one.
 
         FLOPs only of the runs that count them as the one shown does.
         """
-        if len(self.finished) == 1:
-            figure = usable(self.finished[0], metric)
-            return [] if figure is None else [figure]
-        return figures_of(self._comparable(metric), metric)
+        return self.by[metric].figures
+
+    def _figures(self, metric: str) -> list[float]:
+        known = [one.figure(metric) for one in self._comparable(metric)]
+        return [it for it in known if it is not None and 0 < it < inf]
 
     def rounding(self, metric: str) -> float:
         """The share of a rate that the rounding of samples/s leaves open."""
@@ -162,7 +227,9 @@ class Side:
 
     def is_uneven(self, metric: str) -> bool:
         """Whether its figures depend on how many tokens the steps happened to have."""
-        return metric == RATE and self._has_uneven_steps
+        variable = NoteCode.VARIABLE_LENGTH_STEPS
+        noted = [one for one in self.finished if one.notes] if metric == RATE else []
+        return any(one.has_note(variable) for one in noted)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be compared with that of this side."""
@@ -192,7 +259,7 @@ class Side:
     @property
     def containers(self) -> frozenset[str | None]:
         """The containers of its runs; None is a run without a container."""
-        return frozenset(one.container for one in self.results)
+        return frozenset([one.container for one in self.results])
 
 
 def _middle(results: Sequence[Result]) -> Result:

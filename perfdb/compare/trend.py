@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
-from typing import Self
+from typing import NamedTuple, Self
 
 from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
@@ -39,8 +39,7 @@ from perfdb.versions import is_numbered
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """The figure of a release, and its change since the one before that has one without errors.
 
     `release` is its version, '25.04', with its '[CONTAINER]' where the version has several.
@@ -129,7 +128,8 @@ class Series:
     def newest(self) -> tuple[Point, ...]:
         """The last release, and what is compared with that."""
         last = () if self.gave_way else self.releases[-1:]
-        return (*last, *(point for point in self.points if point.is_apart))
+        apart = self.points if len(self.points) > len(self.releases) else ()
+        return (*last, *(point for point in apart if point.is_apart))
 
     @property
     def _open(self) -> tuple[Point, ...]:
@@ -380,7 +380,7 @@ def _controlled(found: Sequence[Series]) -> list[Series]:
     def settled(point: Point) -> Point:
         if point.judgement is None:
             return point
-        return Point(point.release, point.side, next(known), point.differences, point.against)
+        return point._replace(judgement=next(known))
 
     return [
         replace(one, points=tuple(map(settled, one.points)), num_series=len(found)) for one in found

@@ -1,34 +1,30 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from statistics import fmean
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from perfdb import stated
-from perfdb.audit import restated
 from perfdb.audit.interval import half_unit
-from perfdb.audit.restated import Restated
 from perfdb.compare import noise
-from perfdb.compare.noise import MARGIN, Prediction, Prior
+from perfdb.compare.noise import MARGIN, Prediction, Prior, Sample
 from perfdb.compare.sides import Side, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Origin, Outcome, Result
 from perfdb.stated import MFU, RATE
 from perfdb.units import number, percent, significant, text
 
+if TYPE_CHECKING:
+    from perfdb.audit.restated import Restated
+
 SAME_PUBLISHED: Final = 0.01
 """By how much a run may differ from a page and be the same."""
 
 SAME_AGAIN: Final = 0.04
 """By how much a run may differ from another run and have it again; single runs show no less."""
-
-LONE_AND_UNEVEN: Final = "steps differ in tokens: a single run shows no noise, repeat it"
-"""Why two rates cannot be distinguished, one of which is of a single run of such steps."""
-NO_STEPS: Final = "a single run of a single step, or of steps whose times are not known"
-"""Why a run without repeats is no measure."""
 
 _RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
 """What tokens/s/GPU are known by; the first that a result states."""
@@ -74,8 +70,7 @@ OPEN: Final = (Verdict.UNKNOWN, Verdict.NOT_COMPARABLE)
 """The verdicts that say nothing of a change."""
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(NamedTuple):
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
     The interval is of B over the baseline, up to three releases that A is the last of;
@@ -93,7 +88,7 @@ class Judgement:
     reason: str | None = None
     rate: float | None = None
     num_baseline: int = 1
-    restated: Restated | None = None
+    restated: "Restated | None" = None
     """The figures of B as A counts FLOPs, of which the ratio is; None: both count alike."""
     cause: str | None = None
 
@@ -168,7 +163,7 @@ def judge(
     judged = _by_figures(a, b, metric, earlier, terms)
     if a.shown.has_open_errors or b.shown.has_open_errors:
         cause = "an open error of the audit"
-        return replace(judged, verdict=Verdict.NOT_JUDGED, rate=None, cause=cause)
+        return judged._replace(verdict=Verdict.NOT_JUDGED, rate=None, cause=cause)
     return judged
 
 
@@ -179,20 +174,22 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
     is within the digits printed and within `SAME_PUBLISHED`. It cannot be told where the
     noise of the run is more than twice that, or may be what is beyond that.
     """
-    found, figure, runs = judge(a, b, metric), a.median(metric), b.figures(metric)
+    found, figure = judge(a, b, metric), a.median(metric)
     if found.low is not None and found.verdict is Verdict.UNKNOWN:
         wide = judge(a, b, metric, (), Terms(SAME_AGAIN))
         return wide if wide.verdict is Verdict.SAME else found
-    is_fit = a.origin != b.origin and not _no_measure(a, b, metric) and not _lacks_noise(b, metric)
-    if not (is_fit and found.ratio and figure and runs):
+    of_b = b.by[metric]
+    least, lacks_noise = of_b.noise
+    is_fit = a.origin != b.origin and not _no_measure(a, b, metric) and not lacks_noise
+    if not (is_fit and found.ratio and figure and of_b.sample):
         return found
     rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
     change, allowed = log(found.ratio), max(rounding, SAME_PUBLISHED)
-    either_way = noise.half_of(b.sample(metric), noise.MLPERF, _least(b, metric))
+    either_way = noise.half_of(of_b.sample, noise.MLPERF, least)
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return replace(found, verdict=verdict, reason=reason)
+    return found._replace(verdict=verdict, reason=reason)
 
 
 def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
@@ -218,45 +215,49 @@ def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
 
 
 def _by_figures(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Terms) -> Judgement:
-    figure_a, figure_b = a.median(metric), b.median(metric)
-    if figure_a is None or figure_b is None:
+    of_a, of_b = a.by[metric].sample, b.by[metric].sample
+    if of_a is None or of_b is None:
         lacking = _not_of_both(a, b, metric)
         return Judgement(None, None, None, Verdict.NOT_COMPARABLE, lacking)
-    ratio = figure_b / figure_a
     if (tolerance := METRICS[metric].tolerance) is not None:
         return _by_tolerance(a, b, metric, tolerance)
     if reason := _no_measure(a, b, metric):
         if (as_a := _restated(a, b, metric)) is None:
-            return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, reason)
+            return Judgement(_ratio(a, b, metric), None, None, Verdict.NOT_COMPARABLE, reason)
         found, b = as_a
-        return replace(_by_noise(a, b, metric, earlier, terms), restated=found)
+        return _by_noise(a, b, metric, earlier, terms)._replace(restated=found)
     return _by_noise(a, b, metric, earlier, terms)
+
+
+def _ratio(a: Side, b: Side, metric: str) -> float:
+    return (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
 
 
 def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Terms) -> Judgement:
     """By how much figures of the same quantity vary."""
-    ratio = (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
+    of_a, of_b, ratio = a.by[metric], b.by[metric], _ratio(a, b, metric)
     if reason := _not_alike(a, b):
         return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, reason)
-    old, new = a.sample(metric), b.sample(metric)
+    old, new = of_a.sample, of_b.sample
+    assert old is not None
+    assert new is not None
     if a.origin == Origin.PUBLISHED and old.count == new.count == 1:
         return _by_rounding(a, b, metric, terms.margin)
-    if reason := _lacks_noise(a, metric) or _lacks_noise(b, metric):
+    (least_a, lacking_a), (least_b, lacking_b) = of_a.noise, of_b.noise
+    if reason := lacking_a or lacking_b:
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
-    samples = [old, *(it.sample(metric) for it in earlier if continues(it, a, metric))]
-    least = hypot(_least(a, metric), _least(b, metric))
-    found = noise.predicted(samples, new, terms.prior(a.shown), least)
-    # A page is no sharper than its digits.
-    digits = sum(_half_digit(it, metric) for it in (a, b) if it.sample(metric).count == 1)
-    if digits > found.least:
-        found = replace(found, least=digits)
+    samples = [old, *samples_before(a, earlier, metric)]
+    found = noise.predicted(samples, new, terms.prior(a.shown), hypot(least_a, least_b))
+    if a.origin == Origin.PUBLISHED:  # no page is sharper than its digits
+        digits = sum(it.half_digit for it in (of_a, of_b) if len(it.figures) == 1)
+        found = found._replace(least=max(digits, found.least))
     return _by_interval(found, ratio, metric, terms.margin)
 
 
 def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
     # Of the larger of two figures, as a logarithm: 99 to 100 is as far as 100 to 99.
     allowed = -log1p(-tolerance)
-    ratio = (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
+    ratio = _ratio(a, b, metric)
     if reason := _runs_differ(a, b, metric, allowed):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, cause="too noisy to tell")
     return Judgement(ratio, None, None, _verdict(log(ratio), allowed, metric))
@@ -284,7 +285,7 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     figure_a, figure_b = a.median(metric) or 1.0, b.median(metric) or 1.0
     change = log(figure_b / figure_a)
     waived = _waived(a, b, metric)
-    digits = waived + _half_digit(a, metric) + _half_digit(b, metric)
+    digits = waived + a.by[metric].half_digit + b.by[metric].half_digit
     samples = sum(side.rounding(metric) for side in (a, b))
     allowed = max(digits, samples, log1p(margin))
     verdict, reason, cause = _verdict(change, allowed, metric), None, None
@@ -295,16 +296,18 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     return Judgement(figure_b / figure_a, None, None, verdict, reason, cause=cause)
 
 
-def continues(earlier: Side, a: Side, metric: str) -> bool:
-    """Whether the runs of an earlier release show the noise of a side: as it, and as well."""
-    is_bound = metric in CONVENTION_BOUND
-    if is_bound and earlier.shown.flops_convention != a.shown.flops_convention:
-        return False
-    if earlier.usable_sample(metric) is None:
-        return False
-    return (earlier.windows is a.windows and earlier.origin == a.origin) or not _not_alike(
-        earlier, a
-    )
+def samples_before(a: Side, earlier: Iterable[Side], metric: str) -> list[Sample]:
+    """Of earlier releases, the samples of those whose runs show the noise of a side.
+
+    They are measured as it is, and as well, and have no open errors.
+    """
+    kind = a.by[metric].kind
+    return [
+        it.usable
+        for side in earlier
+        if (it := side.by[metric]).usable
+        and (it.kind == kind or (it.kind[-1] == kind[-1] and not _not_alike(side, a)))
+    ]
 
 
 def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
@@ -313,55 +316,11 @@ def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
     What is rounded is anywhere within half a digit, or half a sample per second, either way.
     """
     errors = (
-        hypot(_least(it, metric), max(_half_digit(it, metric), it.rounding(metric)) / sqrt(3))
+        hypot(it.by[metric].noise[0], max(it.by[metric].half_digit, it.rounding(metric)) / sqrt(3))
         for it in sides
     )
     variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]
     return sqrt(fmean(variances)) if variances else 0.0
-
-
-def _half_digit(side: Side, metric: str) -> float:
-    """Half a unit in the last printed place of a figure, as a share of it; 0 of a run."""
-    side = side.stated or side
-    figure = side.median(metric)
-    if side.origin != Origin.PUBLISHED or not figure:
-        return 0.0
-    return half_unit(figure, metric, side.shown.printed.get(metric)) / figure
-
-
-def _least(side: Side, metric: str) -> float:
-    """The standard error at the least, by the steps of its runs."""
-    count, apart = side.shown.num_means or side.shown.num_steps, _steps_apart(side.shown)
-    if not count or apart is None or side.is_uneven(metric):
-        return 0.0
-    return noise.of_steps(apart, count) / sqrt(side.sample(metric).count)
-
-
-def _lacks_noise(side: Side, metric: str) -> str | None:
-    """Why the noise of a single run is not known at all; None where it is."""
-    if side.origin == Origin.PUBLISHED or side.sample(metric).count > 1:
-        return None
-    if side.is_uneven(metric):
-        return LONE_AND_UNEVEN
-    # A log that prints one mean for many steps shows no more than there are means.
-    count = side.shown.num_means or side.shown.num_steps
-    return None if count and count > 1 and _steps_apart(side.shown) is not None else NO_STEPS
-
-
-def _steps_apart(run: Result) -> float | None:
-    """The relative standard deviation of the steps, by their deciles where these are known.
-
-    One step in twenty that waits for a checkpoint moves no decile, and no median.
-    """
-    p10_s, median_s, p90_s = run.step_time_p10_s, run.step_time_s, run.step_time_p90_s
-    if p10_s is not None and p90_s is not None and median_s:
-        return (p90_s - p10_s) / _DECILES_APART / median_s
-    mean_s, deviation_s = run.step_time_mean_s, run.step_time_stdev_s
-    return None if not mean_s or deviation_s is None else deviation_s / mean_s
-
-
-_DECILES_APART: Final = 2.563
-"""Standard deviations between the 10th and the 90th percentile of a normal distribution."""
 
 
 def _not_of_both(a: Side, b: Side, metric: str) -> str:
@@ -408,12 +367,14 @@ def _not_alike(a: Side, b: Side) -> str | None:
     return None
 
 
-def _restated(a: Side, b: Side, metric: str) -> tuple[Restated, Side] | None:
+def _restated(a: Side, b: Side, metric: str) -> "tuple[Restated, Side] | None":
     """B as A counts FLOPs, with the digits that it had; None where no formula tells.
 
     The figures of both must be those of their conventions: what is left between the counts is
     rounding.
     """
+    from perfdb.audit import restated  # noqa: PLC0415  few comparisons need it
+
     to, _ = restated.counted_alone(a.shown)
     counted, note = restated.counted_alone(b.shown)
     found = restated.restate(b.shown, counted, to, note) if to else None

@@ -5,7 +5,7 @@ something else than before is a new revision of the same identity; `superseded` 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -52,9 +52,11 @@ class NoteType(TypeDecorator[Note]):
         """As it is stored."""
         return None if value is None else json.dumps(to_json(value), ensure_ascii=False)
 
-    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Note | None:
-        """As it is read."""
-        return None if value is None else of_json(json.loads(value))
+    def result_processor(
+        self, dialect: sa.Dialect, coltype: object
+    ) -> Callable[[Any], Note | None]:
+        """What reads a cell. Nearly all are empty."""
+        return lambda stored: None if stored is None else of_json(json.loads(stored))
 
 
 class NotesType(TypeDecorator[tuple[Note, ...]]):
@@ -67,9 +69,19 @@ class NotesType(TypeDecorator[tuple[Note, ...]]):
         """As they are stored."""
         return [to_json(note) for note in value or ()]
 
-    def process_result_value(self, value: object, dialect: sa.Dialect) -> tuple[Note, ...]:
-        """As they are read."""
-        return tuple(map(of_json, value)) if isinstance(value, list) else ()
+    def result_processor(
+        self, dialect: sa.Dialect, coltype: object
+    ) -> Callable[[Any], tuple[Note, ...]]:
+        """What reads a cell. Nearly all are empty."""
+        parsed = self.impl_instance.result_processor(dialect, coltype) or (lambda stored: stored)
+
+        def read(stored: Any) -> tuple[Note, ...]:
+            if stored == "[]":
+                return ()
+            found = parsed(stored)
+            return tuple(map(of_json, found)) if isinstance(found, list) else ()
+
+        return read
 
 
 metadata = sa.MetaData(

@@ -1,13 +1,13 @@
 """Results with their case and release: current ones, those that tables print, and revisions."""
 
 import dataclasses
-from collections.abc import Iterable
-from itertools import compress
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Select,
     Subquery,
     and_,
@@ -128,8 +128,9 @@ def compared() -> Rows:
         cases.c.key.label("case_key"), cases.c.workload_key, releases.c.id.label("release_id"),
         results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL,
     )  # fmt: skip
-    statement = _with_runs(*columns, *keys).where(~results.c.superseded, _BENCHMARK)
-    return statement.order_by(results.c.id)
+    statement = select(*columns, *keys).select_from(results).join(cases)
+    statement = statement.outerjoin(runs, results.c.run_id == runs.c.id)
+    return statement.where(~results.c.superseded, _BENCHMARK).order_by(results.c.id)
 
 
 def representative(which: Iterable[ColumnElement[bool]] = ()) -> Rows:
@@ -182,15 +183,30 @@ def of_release(statement: Rows, release_id: int) -> Rows:
     return statement.where(results.c.release_id == release_id)
 
 
-def of_words(words: Iterable[str]) -> Rows:
-    """The current results with a word as model, or as start of the workload or case key."""
+def of_words(words: Collection[str]) -> Rows:
+    """The current results with a word as model, or as start of the workload or case key.
+
+    Without words all of them. Of each there is what trends read.
+    """
+    columns = [it for it in current().selected_columns if it.name not in _NOT_FOLLOWED]
+    everything = current().with_only_columns(*columns)
+    if not words:
+        return everything
     wanted: list[ColumnElement[bool]] = []
     for word in words:
         wanted.append(models.c.name == word)
         if len(word) >= KEY_LENGTH:
             keys = (cases.c.workload_key, cases.c.key)
             wanted += [key.startswith(word.lower(), autoescape=True) for key in keys]
-    return current().where(or_(*wanted))
+    of_cases = select(cases.c.id).join(models, cases.c.model_id == models.c.id)
+    of_cases = of_cases.where(or_(*wanted)).correlate(None)
+    return everything.where(results.c.case_id.in_(of_cases))
+
+
+_NOT_FOLLOWED: Final = (
+    "step_time_last_s", "formula_version", "extras", "emitted", "recipe", "run_kind",
+    "source_sha256", "source_url", "published_on",
+)  # fmt: skip
 
 
 def of_run(run_id: str) -> Rows:
@@ -322,31 +338,63 @@ def current_errors() -> Rows:
     return current_findings().where(findings.c.severity == "error")
 
 
-_DEFAULTS: Final[dict[str, object]] = {
-    **{it.name: it.default for it in dataclasses.fields(Result)
-       if it.default is not dataclasses.MISSING},
-    **{it.name: it.default_factory() for it in dataclasses.fields(Result)
-       if it.default_factory is not dataclasses.MISSING},
-}  # fmt: skip
-_ATTRIBUTES: Final = frozenset(field.name for field in dataclasses.fields(Result))
-
-
+_SHARED: Final = (
+    (results.c.case_id, cases, cases.join(systems).join(models)),
+    (results.c.release_id, releases, releases),
+)
+"""What many results have in common: its number, its table, and those that it is joined to."""
+_ATTRIBUTES: Final = frozenset(it.name for it in dataclasses.fields(Result))
 _AT_ONCE: Final = 1_000
 """Rows that are fetched together."""
 
 
 def read(connection: Connection, statement: Rows) -> list[Result]:
-    """The results of a statement that `current`, `representative` or `compared` made."""
-    answer = connection.execute(statement)
-    names = list(answer.keys())
-    known = [name in _ATTRIBUTES for name in names]
-    columns, whole = list(compress(names, known)), all(known)
-    lacking = {name: value for name, value in _DEFAULTS.items() if name not in columns}
-    found = []
-    for rows in answer.partitions(_AT_ONCE):
+    """The results of a statement that `current`, `compared` and others make.
+
+    Cases and releases are read once, however many results have them.
+    """
+    asked = [it for it in statement.selected_columns if it.name in _ATTRIBUTES]
+    shared = [[it for it in asked if _is_of(it, tables)] for *_, tables in _SHARED]
+    own = [it for it in asked if not any(_is_of(it, tables) for *_, tables in _SHARED)]
+    links, names, found = [link for link, *_ in _SHARED], [it.name for it in own], []
+    lacking = _lacking({it.name for it in asked}) | dict.fromkeys(names)
+    known: list[dict[int, dict[str, object]]] = [{} for _ in _SHARED]
+    for rows in connection.execute(statement.with_only_columns(*own, *links)).partitions(_AT_ONCE):
+        for place, columns in enumerate(shared):
+            wanted = {row[len(own) + place] for row in rows} - known[place].keys()
+            found_rows = _rows(connection, place, columns, wanted)
+            known[place] |= {it: (lacking, {})[place] | row for it, row in found_rows.items()}
+        of_cases, of_releases = known
         for row in rows:
             result = object.__new__(Result)  # its constructor takes three times as long
-            kept = row if whole else compress(row, known)
-            vars(result).update(lacking, **dict(zip(columns, kept, strict=True)))
+            values = vars(result)
+            values |= of_cases[row[-2]]
+            values |= of_releases[row[-1]]
+            values |= zip(names, row, strict=False)
             found.append(result)
     return found
+
+
+def _lacking(asked: Collection[str]) -> dict[str, object]:
+    """The values of attributes that are not asked for, but for the defaults that the class has."""
+    some = [it for it in dataclasses.fields(Result) if it.name not in asked]
+    return {it.name: it.default_factory() for it in some if callable(it.default_factory)}
+
+
+def _is_of(column: ColumnElement[object], tables: FromClause) -> bool:
+    """Whether a column is one of some tables, whatever it is called."""
+    found = getattr(next(iter(column.base_columns)), "table", None)
+    return found is not None and tables.is_derived_from(found)
+
+
+def _rows(
+    connection: Connection, place: int, columns: Sequence[ColumnElement[Any]], ids: set[int]
+) -> dict[int, dict[str, object]]:
+    """The rows of these numbers of one of `_SHARED`, by their number."""
+    if not ids:
+        return {}
+    _, table, tables = _SHARED[place]
+    question = select(*columns, table.c.id).select_from(tables).where(table.c.id.in_(ids))
+    names = [it.name for it in columns]
+    rows = connection.execute(question)
+    return {row[-1]: dict(zip(names, row, strict=False)) for row in rows}

@@ -51,8 +51,7 @@ def within(connection: Connection, question: Rows, scope: Scope) -> Rows:
 
     Raises InputError for a framework, system or model that the store does not have.
     """
-    models = tuple(map(spelled, scope.options.get("model", ())))
-    asked = replace(scope, model=models).options
+    asked = replace(scope, model=tuple(map(spelled, scope.options.get("model", ())))).options
     problems = []
     for name, value in ((name, value) for name, values in asked.items() for value in values):
         names = connection.scalars(select(_COLUMNS[name]).distinct()).all()
@@ -61,7 +60,10 @@ def within(connection: Connection, question: Rows, scope: Scope) -> Rows:
             problems.append(Diagnostic(f"--{name}", f"no results of {value!r}", remedy=remedy))
     if problems:
         raise InputError(problems)
-    narrowed = question.where(*(_COLUMNS[name].in_(values) for name, values in asked.items()))
+    if asked:
+        of_cases = select(cases.c.id).select_from(cases.join(systems).join(models))
+        wanted = (_COLUMNS[name].in_(values) for name, values in asked.items())
+        question = question.where(results.c.case_id.in_(of_cases.where(*wanted).correlate(None)))
     if scope.release_ids is None:
-        return narrowed
-    return narrowed.where(results.c.release_id.in_(scope.release_ids))
+        return question
+    return question.where(results.c.release_id.in_(scope.release_ids))
