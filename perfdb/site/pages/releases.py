@@ -246,8 +246,7 @@ def _counted(release: ReleaseData, marks: Sequence[str]) -> list[HtmlCell | str]
     if release.release and with_short_hashes(release.release) != release.release:
         every += release.containers
     name = render_text(
-        "{{ link(name, document) }}"
-        "{% if marks %}<small>, {{ marks }}</small>{% endif %}",
+        "{{ link(name, document) }}{% if marks %}<small>, {{ marks }}</small>{% endif %}",
         name=release.release or UNATTRIBUTED,
         document=release.document,
         marks=", ".join(every),
