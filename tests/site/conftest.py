@@ -160,7 +160,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def address(site: Site) -> Iterator[str]:
     """Where the built site is served."""
     handler = partial(Quiet, directory=str(site.html))
@@ -172,7 +172,7 @@ def address(site: Site) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
