@@ -1,8 +1,8 @@
 """`perfdb`, torchrun and its workers without the time that their imports take.
 
 `python -m tests.preloaded FOLDER PID` imports everything once and forks for each command, until
-process PID is gone. FOLDER/perfdb and FOLDER/python ask it to; with FOLDER on PYTHONPATH, torchrun
-does, and so do its workers. Each is the real program in a process of its own.
+process PID is gone. FOLDER/bin/perfdb and FOLDER/python ask it to; with FOLDER on PYTHONPATH,
+torchrun does, and so do its workers. Each is the real program in a process of its own.
 """
 
 import atexit
@@ -45,7 +45,8 @@ import os, sys
 os.execv({client!r}, [{client!r}, "-m", "torch.distributed.run", *sys.argv[1:]])
 """
 MODULES = ("runner.megatron.train", "runner.megatron.fake_world", "torch.distributed.run")
-WITH_TORCH = (*MODULES, "torch._dynamo")
+"""What `python -m` does not wait for."""
+WITH_TORCH = ("runner.megatron.train", "torch.distributed.run", "torch._dynamo")
 SLOW = ("runner.megatron", "runner.automodel", "runner.node_check")
 """They import torch."""
 
@@ -85,8 +86,8 @@ def import_everything() -> None:
 
 def write_clients(folder: Path, address: Path) -> None:
     """A `perfdb`, a `python`, and a package `torch` that has torchrun alone."""
-    for name in ("perfdb", "python"):
-        client = folder / name
+    (folder / "bin").mkdir()
+    for client in (folder / "bin" / "perfdb", folder / "python"):
         filled = CLIENT.format(python=sys.executable, modules=MODULES, address=str(address))
         client.write_text(filled)
         client.chmod(0o755)
@@ -150,6 +151,7 @@ def run_module(words: Sequence[str]) -> None:
     """What `python` does with `-u -m MODULE ARGUMENT…`, or with `-c CODE`."""
     option, what, *arguments = [word for word in words if word != "-u"]
     if option == "-c":
+        sys.argv = ["-c", *arguments]
         exec(what, {"__name__": "__main__"})
         return
     if "OMP_NUM_THREADS" in os.environ and "torch" in sys.modules:  # torch was loaded without it

@@ -53,8 +53,9 @@ def perfdb(preloaded: Path, tmp_path: Path) -> Perfdb:
 
     def run(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         variables = os.environ | {"PERFDB_URL": "sqlite:///store.sqlite"} | environment
+        command = [preloaded / "bin" / "perfdb", *words]
         return subprocess.run(
-            [preloaded / "perfdb", *words], cwd=tmp_path, env=variables, capture_output=True,
+            command, cwd=tmp_path, env=variables, capture_output=True,
             text=True, check=False,
         )  # fmt: skip
 

@@ -97,7 +97,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A shell's, in which `perfdb` is the one under test, imported before; it names no store."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PERFDB_")}
-    path = os.pathsep.join([str(preloaded), str(BIN), os.environ["PATH"]])
+    path = os.pathsep.join([str(preloaded / "bin"), str(BIN), os.environ["PATH"]])
     alone = str(tmp_path_factory.mktemp("temporary"))
     return kept | {
         "PATH": path, "COLUMNS": "200", "TMPDIR": alone, "PYTHONPATH": str(preloaded),

@@ -47,7 +47,7 @@ def deep(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     too_large = tmp_path_factory.mktemp("deep") / "too-large.yaml"
     too_large.write_text(TOO_LARGE)
     words = ["recipes", "validate", "--deep", "--json", *FILES, too_large, *OTHERS]
-    done = subprocess.run([preloaded / "perfdb", *words], capture_output=True, check=False)
+    done = subprocess.run([preloaded / "bin" / "perfdb", *words], capture_output=True, check=False)
     assert 1 == done.returncode
     return {it["name"]: it for it in json.loads(done.stdout)["deep"]}
 
@@ -108,6 +108,6 @@ def test_coverage_counts_the_rows_that_can_be_built(perfdb: Shell, preloaded: Pa
     wanted = ("recipes", "coverage", "--json", "--model", "llama3-8b")
     recipes = str(ROOT / "recipes")
     assert None is json.loads(perfdb(*wanted, recipes).stdout)["buildable"]
-    command = (preloaded / "perfdb", *wanted, "--deep", recipes)
+    command = (preloaded / "bin" / "perfdb", *wanted, "--deep", recipes)
     deep = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert (10, 10, 9) == tuple(deep[name] for name in ("rows", "with_recipe", "buildable"))

@@ -35,7 +35,7 @@ def runs(preloaded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         variables = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(preloaded)}
         done = subprocess.run(
-            [preloaded / "perfdb", "run", *arguments], cwd=folder, env=variables,
+            [preloaded / "bin" / "perfdb", "run", *arguments], cwd=folder, env=variables,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert 0 == done.returncode, done.stderr

@@ -55,8 +55,9 @@ def contents(folder: Path) -> Contents:
 
 
 def folders(folder: Path) -> set[str]:
-    """Every folder in a folder."""
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_dir()}
+    """Every folder in a folder, but those of Python's bytecode."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_dir()}
+    return {name for name in found if not name.endswith("__pycache__")}
 
 
 class Project:

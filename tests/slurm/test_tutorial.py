@@ -20,7 +20,7 @@ def test_the_first_run_on_a_cluster_is_as_the_tutorial_says(
     slurm: TestCluster, preloaded: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    path = f"{preloaded}{os.pathsep}{os.environ['PATH']}"
+    path = f"{preloaded / 'bin'}{os.pathsep}{os.environ['PATH']}"
     variables = {**slurm.variables, "PATH": path, "PYTHONPATH": str(preloaded), "COLUMNS": "200"}
     commands = 0
     for step in guides.steps(PAGE.read_text()):
