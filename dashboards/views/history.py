@@ -53,7 +53,7 @@ def _show(subject: HistoryPage) -> None:
     axis, other = AXES[subject.axis], AXES[subject.other]
     store = data.store()
     st.title(axis.title)
-    columns = st.columns(4)
+    columns = st.columns([2, 2, 2, 3])  # the last is three buttons
     with columns[0]:
         name = choose(store, subject.axis, subject.title)
     where = Narrowing.of(**{axis.column: [name]})

@@ -137,7 +137,7 @@ def _chart(rows: pd.DataFrame, column: str) -> None:
     x = alt.X("GPUs:Q", scale=alt.Scale(type="log", base=2, nice=False, padding=20), axis=axis)
     form = "%" if column == "Efficiency" else ",.0f"
     # A rate is drawn from zero; of an efficiency, only the loss is of interest.
-    scale = alt.Scale(zero=column != "Efficiency", padding=20)
+    scale = alt.Scale(zero=False, padding=20) if column == "Efficiency" else alt.Scale(zero=True)
     y = alt.Y(f"{column}:Q", axis=alt.Axis(format=form), scale=scale)
     names = sorted(rows["Series"].unique(), key=natural)
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=340)
