@@ -51,5 +51,6 @@ def test_the_version_whose_jobs_are_slower_is_found(
     assert 0 == done.code, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert ("slower", "1.2") == (found["sought"], found["first"])
-    jobs = slurm.run("squeue", "--states=all", "--me", "-h", "-o", "%T").split()
-    assert {"COMPLETED"} == set(jobs[-4:])
+    numbers = [path.read_text().strip() for path in tmp_path.glob("bisect/*/*/job_id.txt")]
+    asked = ("squeue", "--states=all", "-h", "-o", "%T", "-j", ",".join(numbers))
+    assert (4, {"COMPLETED"}) == (len(numbers), set(slurm.run(*asked).split()))
