@@ -319,8 +319,7 @@ class Finding(Frozen):
     @property
     def kind(self) -> str:
         """How grave it is, or that it is explained."""
-        # not `value`, which is a call: pages ask this of thousands
-        return "explained" if self.acknowledged else self.severity._value_
+        return "explained" if self.acknowledged else self.severity.value
 
 
 @dataclass(frozen=True, kw_only=True)

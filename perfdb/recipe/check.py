@@ -253,7 +253,7 @@ def _kind(it: CaseLayout) -> Checks:
     """Profiles and checkpoints are of Megatron-Core's worker; a layout to reload is one, too."""
     settings, kind = it.settings, it.settings.kind
     sizes = dict[str, object](settings.reload_layout.items())
-    # A size of yes or no is none but for sequence parallelism, whose 0 and 1 are no and yes.
+    # Only sequence_parallel is yes or no; every other size is a whole number from 1.
     unfit = [
         name
         for name, size in settings.reload_layout.items()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from math import isclose
 from typing import Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from perfdb import catalog, units
 from perfdb.catalog import titles
@@ -22,7 +22,7 @@ from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import release_title
-from perfdb.site.templates import badge, href, joined, link, to
+from perfdb.site.templates import badge, href, joined, link, render_text, to
 from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
@@ -172,16 +172,15 @@ def flag_mark(result: SiteResult, *, sign: bool = False) -> Markup:
     """
     if result.flag is None:
         return Markup("")
-    entry = addresses.audit_entry(result.framework, result.release, result.flag.anchor)
-    counts = escape(result.flag.counts)
-    found = "found by the audit"
-    told = (
-        f'title="{counts} {found}" aria-label="{counts} {found}">'
-        if sign
-        else (f'title="{found}"><span aria-hidden="true">⚑</span> {counts}')
+    return render_text(
+        '<a class="perf-flag {{ "perf-sign " if sign }}{{ flag.kind }}" href="{{ entry }}" '
+        'title="{% if sign %}{{ flag.counts }} {% endif %}found by the audit"'
+        '{% if sign %} aria-label="{{ flag.counts }} found by the audit">{% else %}>'
+        '<span aria-hidden="true">⚑</span> {{ flag.counts }}{% endif %}</a>',
+        flag=result.flag,
+        entry=addresses.audit_entry(result.framework, result.release, result.flag.anchor),
+        sign=sign,
     )
-    classes = f"perf-flag {'perf-sign ' if sign else ''}{escape(result.flag.kind)}"
-    return Markup(f'<a class="{classes}" href="{escape(entry)}" {told}</a>')
 
 
 def origin(result: SiteResult) -> Markup:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from perfdb import units
 from perfdb.site import cells as shown
@@ -89,39 +89,9 @@ class HtmlTable:
         some = [text for text in every if text not in self.shared_notes]
         return {text: number for number, text in enumerate(some, start=1)}
 
-    @property
-    def body(self) -> Markup:
-        """The rows, made without a template: there are thousands of cells."""
-        return Markup("").join(map(self._row, self.rows))
-
-    def _row(self, row: HtmlRow) -> Markup:
-        attributes = _attribute("id", row.id) if row.id else ""
-        if row.source:
-            attributes += _attribute("data-findings", row.findings)
-            attributes += _attribute("data-source", row.source)
-        first, *others = map(_cell, row.cells, self._classes)
-        name = [f'<tr{attributes}><th scope="row"{first}']
-        if row.sign:
-            name.append(f" {escape(row.sign)}")
-        if marks := [self._mark(text) for text in row.notes if text in self.numbered]:
-            name.append(f' <sup class="perf-mark">{", ".join(marks)}</sup>')
-        if row.id:
-            label = _attribute("aria-label", f"Link to {row.name}")
-            name.append(f'&nbsp;<a class="perf-link"{_attribute("href", f"#{row.id}")}{label}></a>')
-        cells = [f"<td{cell}</td>\n" for cell in others]
-        return Markup("".join([*name, "</th>\n", *cells, "</tr>\n"]))
-
-    @cached_property
-    def _classes(self) -> list[str]:
-        return [_attribute("class", it.class_) if it.class_ else "" for it in self.heads]
-
-    def _mark(self, text: str) -> str:
-        """The number of a footnote, leading to it."""
-        number = self.numbered[text]
-        note = self.note_id(number)
-        links = _attribute("href", f"#{note}") + _attribute("title", text)
-        described = _attribute("aria-describedby", note)
-        return f'<a{links} role="doc-noteref"{described}>{number}</a>'
+    def numbers_of(self, row: HtmlRow) -> list[tuple[int, str]]:
+        """The numbers of a row's footnotes, with their texts."""
+        return [(self.numbered[text], text) for text in row.notes if text in self.numbered]
 
     def note_id(self, number: int) -> str:
         """The anchor of a footnote."""
@@ -131,20 +101,6 @@ class HtmlTable:
     def html(self) -> Markup:
         """The table, its lines above and its footnotes below."""
         return render("table", table=self)
-
-
-def _attribute(name: str, value: object) -> str:
-    return f' {name}="{escape(value)}"'
-
-
-def _cell(cell: HtmlCell, classes: str) -> str:
-    """A cell from its attributes to its content."""
-    if cell.sort is not None:
-        classes += _attribute("data-sort", cell.sort)
-    content: str = escape(cell.content)
-    if cell.evidence:
-        content = f'<a class="e"{_attribute("href", cell.evidence)}>{content}</a>'
-    return f"{classes}>{content}"
 
 
 def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
