@@ -171,7 +171,7 @@ def _changes(pair: ReleasePair, rows: Rows) -> list[Block]:
     outcome = f"{_summary(pair)}.{only if found.matched else ''}"
     told = pair.report
     made: list[Block] = [
-        render("changes_head", pair=pair, ends=ends, outcome=outcome),
+        render("changes_head", pair=pair, ends=ends, outcome=outcome, short=with_short_hashes),
         release_reports.prose(told.notes.front),
     ]
     if found.matched:
