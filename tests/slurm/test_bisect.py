@@ -24,9 +24,7 @@ WORKER = """\
 #!/bin/bash
 while [ $# -gt 1 ]; do [ "$1" = --steps ] && steps=$2; shift; done
 for number in $(seq 25); do
-  began=$(date +%s%N)
-  sleep "$STEP_S"
-  printf '{"step": %d, "step_time_s": %d.%09d}\\n' "$number" 0 $(($(date +%s%N) - began))
+  printf '{"step": %d, "step_time_s": %s%d}\\n' "$number" "$STEP_S" $((number % 5))
 done >>"$steps"
 """
 
