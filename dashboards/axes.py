@@ -1,6 +1,7 @@
 """What results can be laid out along and grouped by: its title, its values, and its colors."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from perfdb import catalog
@@ -28,8 +29,12 @@ class ResultAxis(NamedTuple):
 
 def release_name(result: Result) -> str:
     """'NeMo Framework 25.04'."""
-    name = Release(framework=result.framework, version=result.release).name
-    return titles.release(name)
+    return _release_title(result.framework, result.release)
+
+
+@cache
+def _release_title(framework: str, version: str | None) -> str:
+    return titles.release(Release(framework=framework, version=version).name)
 
 
 def model(result: Result) -> str:

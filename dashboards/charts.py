@@ -7,6 +7,7 @@ from typing import NamedTuple
 import altair as alt
 import pandas as pd
 import streamlit as st
+from altair.utils import schemapi
 
 from dashboards import axes
 from dashboards.axes import AXES, PALETTE
@@ -17,6 +18,9 @@ from perfdb.compare import Match, Verdict, report
 from perfdb.metrics import CONVENTION_BOUND, Metric
 from perfdb.record import Origin, Result
 from perfdb.stated import figure, is_computed
+
+# Streamlit validates a chart when it draws it; validating each part too takes 150 ms more.
+schemapi.disable_debug_mode()
 
 GREY, BLUE, VERMILION, ORANGE = "#808080", "#0072B2", "#D55E00", "#E69F00"
 """Okabe and Ito (2008): distinct in every common color blindness. Grey is for marks, 3.9:1 on white
@@ -167,12 +171,9 @@ def figures(results: Sequence[Result], layout: ChartAxes, releases: Sequence[str
     `releases`: the titles of all releases in their order.
     """
     if layout.along == "release":
-        return lines(results, layout, [name for name in releases if name in _names(results)])
+        names = set(map(axes.release_name, results))
+        return lines(results, layout, [name for name in releases if name in names])
     return lines(results, layout) if AXES[layout.along].is_number else bars(results, layout)
-
-
-def _names(results: Sequence[Result]) -> set[str]:
-    return set(map(axes.release_name, results))
 
 
 def bars(results: Sequence[Result], layout: ChartAxes) -> Layers:

@@ -260,8 +260,8 @@ def release_names(rows: pd.DataFrame) -> list[str]:
 
 def records(rows: pd.DataFrame) -> list[dict[Hashable, object]]:
     """The rows of a frame as mappings, with None for what is unknown."""
-    plain = rows.astype(object)
-    return plain.where(plain.notna(), None).to_dict("records")
+    columns = [rows[name].to_numpy(dtype=object, na_value=None) for name in rows]  # type: ignore[call-overload]  # its types lack None
+    return [dict(zip(rows, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _query(store: Store, question: Select[*tuple[object, ...]]) -> pd.DataFrame:
