@@ -1,8 +1,9 @@
 """How long the dashboard takes to open and to answer on a large store.
 
 `python -m benchmarks.dashboard_speed [--results 100000] [--repeats 5]`: fills a SQLite store with
-`benchmarks.compare_speed`, and serves the dashboard on it and an empty page of Streamlit. Chromium
-opens both in turns; the medians are compared, from the request to the last chart that is drawn.
+`benchmarks.compare_speed`, and serves the dashboard on it, an empty page of Streamlit, and a page
+with one chart of two bars. Chromium opens them in turns; the medians are compared, from the request
+to the last chart that is drawn.
 Then filters are changed on the pages, in this process: the CPU of each answer beside its limit.
 Exits with 1 where a limit is missed.
 """
@@ -30,6 +31,8 @@ from perfdb.db.session import store_url
 
 CHROMIUM: Final = Path("/usr/bin/chromium")
 EMPTY: Final = 'import streamlit as st\nst.title("Empty")\n'
+ONE_CHART: Final = 'import streamlit as st\nst.title("Bars")\nst.bar_chart([1, 2])\n'
+"""The least that a page with a chart takes."""
 MOST_TIMES: Final = 1.3
 """How many times as long as an empty page the first page may take."""
 MOST_ANSWER_S: Final = 0.3
@@ -85,28 +88,36 @@ def opened_s(browser: Browser, address: str) -> float:
 
 
 def first_page(url: URL, folder: Path, repeats: int) -> float:
-    """Print how long an empty page and the dashboard take; how many times as long it is."""
-    empty = folder / "empty.py"
-    empty.write_text(EMPTY)
-    ports = free_port(), free_port()
+    """Print how long each page takes; how many times as long as an empty page the dashboard is."""
     options = ["--server.headless=true", "--browser.gatherUsageStats=false"]
+    words = {}
+    for name, script in (("empty", EMPTY), ("one chart", ONE_CHART)):
+        file = folder / f"{name}.py"
+        file.write_text(script)
+        words[name] = ["streamlit", "run", str(file), *options, "--server.port"]
+    words["dashboard"] = ["perfdb", "dashboard", "--db", str(url), "--headless", "--port"]
     with ExitStack() as stack:
-        words = ["streamlit", "run", str(empty), f"--server.port={ports[0]}", *options]
-        plain = stack.enter_context(serving(words, ports[0], folder))
-        words = ["perfdb", "dashboard", "--db", str(url), "--port", str(ports[1]), "--headless"]
-        ours = stack.enter_context(serving(words, ports[1], folder))
+        addresses = {}
+        for name, some in words.items():
+            port = free_port()
+            addresses[name] = stack.enter_context(serving([*some, str(port)], port, folder))
         browser = stack.enter_context(sync_playwright()).chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         browser.new_context(viewport={"width": 1440, "height": 900})
-        first = opened_s(browser, plain), opened_s(browser, ours)
-        print(f"  the very first visit: empty {first[0]:.2f} s, dashboard {first[1]:.2f} s")
-        taken = [(opened_s(browser, plain), opened_s(browser, ours)) for _ in range(repeats)]
+        visits = [
+            {name: opened_s(browser, address) for name, address in addresses.items()}
+            for _ in range(repeats + 1)
+        ]
         browser.close()
-    of_empty, of_ours = (median(some) for some in zip(*taken, strict=True))
-    print(f"  first page: empty {of_empty:.2f} s, dashboard {of_ours:.2f} s", end=", ")
-    print(f"{of_ours / of_empty:.2f} ×, of {MOST_TIMES} ×")
-    return float(of_ours / of_empty)
+    usual = {name: median(visit[name] for visit in visits[1:]) for name in words}
+    for name, taken_s in usual.items():
+        times = taken_s / usual["empty"]
+        print(
+            f"  {name:10} {taken_s:5.2f} s, {times:.2f} ×; the first visit {visits[0][name]:.2f} s"
+        )
+    print(f"  limit: {MOST_TIMES} × the empty page")
+    return usual["dashboard"] / usual["empty"]
 
 
 def answers() -> Mapping[str, float]:
