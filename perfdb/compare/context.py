@@ -7,7 +7,7 @@ from functools import cached_property
 from perfdb.compare import noise
 from perfdb.compare.noise import Prior, Sample
 from perfdb.compare.sides import Side, sides_of
-from perfdb.compare.verdict import Judgement, Terms, Verdict, group, judge
+from perfdb.compare.verdict import Judgement, Pair, Terms, Verdict, Why, group, judged
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
@@ -53,26 +53,26 @@ def best_of(sides: Iterable[Side], metric: str) -> Side | None:
 
 
 def back_from(
-    judged: Judgement, a: Side, b: Side, so_far: Sequence[Side], how: tuple[str, Terms]
+    found: Judgement, a: Side, b: Side, so_far: Sequence[Side], how: tuple[str, Terms]
 ) -> Judgement:
     """A judgement of `faster`, which is `recovered` where B only regains what A had lost.
 
     That is so if A is slower than the best release so far, and B is about as good as that and no
     better. `so_far` are the sides before B, `how` the metric and the terms.
     """
-    if judged.verdict is not Verdict.FASTER:
-        return judged
+    if found.verdict is not Verdict.FASTER:
+        return found
     metric, terms = how
     best = best_of(so_far, metric)
     if best is None or best is a:
-        return judged
-    lost, left = (judge(best, side, metric, (), terms) for side in (a, b))
+        return found
+    lost, left = judged([Pair((best,), 1, side, metric) for side in (a, b)], terms)
     if lost.verdict is not Verdict.SLOWER or left.verdict is Verdict.FASTER or not left.ratio:
-        return judged
+        return found
     if left.change > lost.change / 5:
-        return judged
+        return found
     said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
-    return judged._replace(verdict=Verdict.RECOVERED, reason=said)
+    return found._replace(verdict=Verdict.RECOVERED, why=Why(said))
 
 
 def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
@@ -95,4 +95,7 @@ def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
 
 
 def _sample(side: Side) -> Sample | None:
-    return side.by["step_time_s"].usable or side.by[RATE].usable
+    if side.shown.has_open_errors:
+        return None
+    figures = side.comparable_figures("step_time_s") or side.comparable_figures(RATE)
+    return noise.sample(figures) if figures else None

@@ -6,6 +6,7 @@ It is imported on the first use: importing it takes longer than most comparisons
 from functools import cache
 from math import inf
 from types import ModuleType
+from typing import Any
 
 
 @cache
@@ -16,10 +17,13 @@ def _special() -> ModuleType:
     return found
 
 
-def two_sided(t: float, degrees: float) -> float:
-    """The chance that Student's t is as far from zero or farther; normal at infinite degrees."""
-    special, far = _special(), -abs(t)
-    return float(2 * (special.ndtr(far) if degrees == inf else special.stdtr(degrees, far)))
+def two_sided(t: Any, degrees: Any = None) -> Any:
+    """The chance that Student's t is as far from zero or farther; without degrees, normal.
+
+    Of numbers or of arrays of them.
+    """
+    far = -abs(t)
+    return 2 * (_special().ndtr(far) if degrees is None else _special().stdtr(degrees, far))
 
 
 @cache
