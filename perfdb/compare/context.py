@@ -53,20 +53,21 @@ def best_of(sides: Iterable[Side], metric: str) -> Side | None:
 
 
 def back_from(
-    found: Judgement, a: Side, b: Side, so_far: Sequence[Side], how: tuple[str, Terms]
+    found: Judgement, pair: Pair, terms: Terms, so_far: Sequence[Side] | None = None
 ) -> Judgement:
     """A judgement of `faster`, which is `recovered` where B only regains what A had lost.
 
     That is so if A is slower than the best release so far, and B is about as good as that and no
-    better. `so_far` are the sides before B, `how` the metric and the terms.
+    better. `so_far` are the sides before B, the newest first; without them those of the pair.
     """
     if found.verdict is not Verdict.FASTER:
         return found
-    metric, terms = how
-    best = best_of(so_far, metric)
-    if best is None or best is a:
+    best = best_of(pair.line[: pair.place][::-1] if so_far is None else so_far, pair.metric)
+    if best is None or best is pair.a:
         return found
-    lost, left = judged([Pair((best,), 1, side, metric) for side in (a, b)], terms)
+    lost, left = judged(
+        [Pair(best, side, pair.metric, (best,), 1) for side in (pair.a, pair.b)], terms
+    )
     if lost.verdict is not Verdict.SLOWER or left.verdict is Verdict.FASTER or not left.ratio:
         return found
     if left.change > lost.change / 5:

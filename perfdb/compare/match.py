@@ -130,11 +130,14 @@ def comparison(
 
     def matches(some: Iterable[Matched]) -> tuple[Match, ...]:
         """With verdicts that hold over all of some pairs together."""
-        known = [(level, Pair(lines[id(a)], len(lines[id(a)]), b, metric_for([a], [b], metric)))
+        known = [(level, Pair.at(lines[id(a)], len(lines[id(a)]), b, metric_for([a], [b], metric)))
                  for level, a, b in some]  # fmt: skip
         found = judged([pair for _, pair in known], terms)
-        settled = controlled([_recovered(*of, it, before, terms)
-                              for of, it in zip(known, found, strict=True)])  # fmt: skip
+        settled = controlled([
+            back_from(it, pair, terms,
+                      None if level is Level.CONFIGURATION else before.of_work(pair.a))
+            for (level, pair), it in zip(known, found, strict=True)
+        ])  # fmt: skip
         made = (_match(*of, it) for of, it in zip(known, settled, strict=True))
         return tuple(sorted(made, key=of_match))
 
@@ -152,14 +155,6 @@ def comparison(
 
 
 Matched = tuple[Level, Side, Side]
-
-
-def _recovered(
-    level: Level, pair: Pair, found: Judgement, before: Earlier, terms: Terms
-) -> Judgement:
-    is_case = level is Level.CONFIGURATION
-    so_far = before.of_case(pair.a) if is_case else before.of_work(pair.a)
-    return back_from(found, pair.a, pair.b, so_far, (pair.metric, terms))
 
 
 def _match(level: Level, pair: Pair, found: Judgement) -> Match:

@@ -151,7 +151,7 @@ class Series:
     @property
     def recovered(self) -> bool:
         """Whether the last release is no longer slower than the one before the regression."""
-        return self.regression is not None and self._is_made_up_for(self.regression)
+        return self.regression is not None and not self._standing
 
     @cached_property
     def _slower(self) -> list[Point]:
@@ -243,7 +243,7 @@ class Series:
                 continue
             if not one.judgement.closes:
                 continue
-            if one.is_apart or not self._is_made_up_for(one):
+            if one.is_apart or one in self._standing:
                 now = one.judgement if one.is_apart else self._since(one)
                 found.append(now if now.verdict is Verdict.SLOWER else one.judgement)
         return found
@@ -353,14 +353,14 @@ class _Track:
             is_apart = not is_numbered(side.shown.release)
             made.points.append(Point(name, side, None, before, against, is_apart))
             if before:
-                made.pairs.append(Pair(made.line, len(made.line), side, metric))
+                made.pairs.append(Pair.at(made.line, len(made.line), side, metric))
             if not is_apart and (before is None or side.is_usable(metric)):
                 made.line.append(side)
                 against = name
         *earlier, last = made.line or [None]
         if (best := best_of(earlier, metric)) and last:
             place = next(place for place, it in enumerate(earlier) if it is best)
-            made.best = Pair(made.line, place + 1, last, metric)
+            made.best = Pair.at(made.line, place + 1, last, metric)
         return made
 
     @property
@@ -370,10 +370,7 @@ class _Track:
 
     def judge(self, found: Iterator[Judgement], terms: Terms) -> None:
         """Take the judgements of `pairs` and of `best`."""
-        for pair in self.pairs:
-            so_far = pair.line[: pair.place][::-1]
-            how = self.metric, terms
-            self.judgements.append(back_from(next(found), pair.a, pair.b, so_far, how))
+        self.judgements = [back_from(next(found), pair, terms) for pair in self.pairs]
         self.of_best = next(found) if self.best else None
 
 

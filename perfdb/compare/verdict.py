@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import accumulate
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from perfdb import stated
 from perfdb.audit.interval import half_unit
@@ -161,8 +161,11 @@ class Terms:
 
     def prior(self, result: Result) -> Prior:
         """The prior of a result's case."""
-        found = self.priors.get(group(result)) or self.priors.get(None)
-        return found or noise.MLPERF
+        return self.prior_of(group(result))
+
+    def prior_of(self, alike: object) -> Prior:
+        """The prior of cases whose noise is alike."""
+        return self.priors.get(alike) or self.priors.get(None) or noise.MLPERF
 
 
 TERMS: Final = Terms()
@@ -180,15 +183,16 @@ class Pair(NamedTuple):
     releases, which many pairs may share.
     """
 
-    line: Sequence[Side]
-    place: int
+    a: Side
     b: Side
     metric: str
+    line: Sequence[Side]
+    place: int
 
-    @property
-    def a(self) -> Side:
-        """The release that B is held against."""
-        return self.line[self.place - 1]
+    @classmethod
+    def at(cls, line: Sequence[Side], place: int, b: Side, metric: str) -> Self:
+        """B against the last of the first `place` of a line."""
+        return cls(line[place - 1], b, metric, line, place)
 
 
 def judge(
@@ -213,7 +217,7 @@ def judge(
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
     line = (*reversed(earlier), a)
-    (found,) = judged([Pair(line, len(line), b, metric)], terms)
+    (found,) = judged([Pair(a, b, metric, line, len(line))], terms)
     return found
 
 
@@ -222,8 +226,8 @@ def judged(pairs: Sequence[Pair], terms: Terms = TERMS) -> list[Judgement]:
     lines: Lines = {}
     found = [_by_figures(it, terms, lines) for it in pairs]
     asked = [(place, it) for place, it in enumerate(found) if isinstance(it, _Asked)]
-    for prior, some in grouped(asked, lambda it: terms.prior(pairs[it[0]].a.shown)).items():
-        predictions = noise.predicted([it.question for _, it in some], prior)
+    for alike, some in grouped(asked, lambda it: group(pairs[it[0]].a.shown)).items():
+        predictions = noise.predicted([it.question for _, it in some], terms.prior_of(alike))
         for (place, it), one in zip(some, predictions, strict=True):
             found[place] = _by_interval(it, one, pairs[place].metric, terms)
     return [_without_errors(it, one) for it, one in zip(pairs, found, strict=True)]  # type: ignore[arg-type]
@@ -298,7 +302,7 @@ def _apart(why: str, ratio: float | None = None) -> Judgement:
 
 
 def _by_figures(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
-    a, b, metric = pair.a, pair.b, pair.metric
+    a, b, metric, *_ = pair
     if a.shown.outcome == Outcome.FINISHED != b.shown.outcome:
         return Judgement(None, None, None, Verdict.FAILED, Why(ENDED[b.shown.outcome]))
     if a.by[metric].sample is None or b.by[metric].sample is None:
@@ -319,7 +323,7 @@ def _ratio(a: Side, b: Side, metric: str) -> float:
 
 def _by_noise(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
     """By how much figures of the same quantity vary."""
-    a, b, metric = pair.a, pair.b, pair.metric
+    a, b, metric, *_ = pair
     of_a, of_b, ratio = a.by[metric], b.by[metric], _ratio(a, b, metric)
     if reason := _not_alike(a, b):
         return _apart(reason, ratio)
