@@ -10,12 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb.compare import distributions, noise
-from perfdb.compare.noise import Prior, Sample, predicted, sample
+from perfdb.compare.noise import MLPERF, Prediction, Prior, Question, Sample, sample
 
 
 def lone(*percents: float) -> list[Sample]:
     """Releases of one run each, so many per cent from one another."""
     return [Sample(1, percent / 100) for percent in percents]
+
+
+def predicted(
+    releases: list[Sample], new: Sample, prior: Prior = MLPERF, least: float = 0.0
+) -> Prediction:
+    """A new release against those before it, the newest first."""
+    [found] = noise.predicted([Question(releases[::-1], len(releases), new, least)], prior)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +153,7 @@ class TestDistributions:
 
     @pytest.mark.parametrize("z", [0.0, 1.96, 8.0])
     def test_infinite_degrees_are_the_normal_distribution(self, z):
-        assert distributions.two_sided(z, inf) == pytest.approx(erfc(z / sqrt(2)), rel=1e-10)
+        assert distributions.two_sided(z) == pytest.approx(erfc(z / sqrt(2)), rel=1e-10)
         assert distributions.quantile(inf, 0.01) == pytest.approx(NormalDist().inv_cdf(0.995))
 
     def test_ends(self):

@@ -492,17 +492,17 @@ def noted_missing(
     def key(point: Point, release: str | None = None) -> tuple[str, Origin, str]:
         return point.side.shown.case_key, point.side.origin, release or point.release
 
-    ran = {(point.side.shown.system, point.release) for one in found for point in one.points}
-    followed = {
-        key(point) for one in found if one.level is not Level.WORKLOAD for point in one.points
-    }
+    of_cases = [one for one in found if one.level is Level.CONFIGURATION]
+    of_works = [one for one in found if of_cases and one.level is Level.WORKLOAD]
+    followed = {key(point) for one in of_cases for point in one.points if of_works}
     replaced = {
         key(before)
-        for one in found
-        if one.level is Level.WORKLOAD
+        for one in of_works
         for before, after in pairwise(one.releases)
         if key(after, before.release) not in followed or after.verdict is Verdict.FASTER
     }
+    is_boxed = any("[" in name for names in versions.values() for name in names)
+    ran = {(one.shown.system, point.release) for one in found for point in one.points if is_boxed}
 
     def noted(one: Series) -> Series:
         is_case = one.level is Level.CONFIGURATION
