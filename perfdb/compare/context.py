@@ -1,8 +1,7 @@
 """What the releases before two show of a case: its noise, its baseline, and its best so far."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 
 from perfdb.compare import noise
 from perfdb.compare.noise import Prior, Sample
@@ -19,22 +18,9 @@ class Earlier:
     """The results of the releases before those that are compared, the newest release first."""
 
     def __init__(self, releases: Sequence[Iterable[Result]] = ()) -> None:
-        self._releases = [sides_of(results) for results in releases]
-
-    @cached_property
-    def _by_case(self) -> Mapping[tuple[str, Origin], list[Side]]:
-        found: dict[tuple[str, Origin], list[Side]] = defaultdict(list)
-        for sides in self._releases:
-            for side in sides:
-                found[side.shown.case_key, side.origin].append(side)
-        return found
-
-    @cached_property
-    def _by_work(self) -> Mapping[tuple[str, Origin], list[Side]]:
-        found: dict[tuple[str, Origin], list[Side]] = defaultdict(list)
-        for side in (side for sides in self._releases for side in sides):
-            found[side.shown.workload_key, side.origin].append(side)
-        return found
+        sides = [side for results in releases for side in sides_of(results)]
+        self._by_case = grouped(sides, lambda it: (it.shown.case_key, it.origin))
+        self._by_work = grouped(sides, lambda it: (it.shown.workload_key, it.origin))
 
     def of_case(self, side: Side) -> Sequence[Side]:
         """The same case in each release that has it, the newest first."""

@@ -130,7 +130,7 @@ def comparison(
 
     def matches(some: Iterable[Matched]) -> tuple[Match, ...]:
         """With verdicts that hold over all of some pairs together."""
-        known = [(level, Pair.at(lines[id(a)], len(lines[id(a)]), b, metric_for([a], [b], metric)))
+        known = [(level, Pair(a, b, metric_for([a], [b], metric), lines[id(a)], len(lines[id(a)])))
                  for level, a, b in some]  # fmt: skip
         found = judged([pair for _, pair in known], terms)
         settled = controlled([
@@ -171,24 +171,30 @@ def _sides(results: Iterable[Result]) -> list[Side]:
     return sides_of(known, rounding_pages(known))
 
 
+def _shared(
+    a: Iterable[Side], b: Iterable[Side], key: Callable[[Side], object], asked: str | None
+) -> Iterator[tuple[list[Side], str, list[tuple[Side, Side]]]]:
+    """For each key that both have: all of its sides, the metric, and the best sides in pairs."""
+    of_a, of_b = (grouped(sides, key) for sides in (a, b))
+    for shared in of_a.keys() & of_b.keys():
+        sides = of_a[shared], of_b[shared]
+        metric = metric_for(*sides, asked)
+        yield [*sides[0], *sides[1]], metric, in_pairs(*(_best(it, metric) for it in sides))
+
+
 def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Matched]:
     """The pairs of each case, then of those that differ only in what one side does not state."""
-    of_a, of_b = (grouped(sides, attrgetter("shown.case_key")) for sides in (a, b))
-    for shared in of_a.keys() & of_b.keys():
-        metric = metric_for(of_a[shared], of_b[shared], asked)
-        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
-            yield Level.CONFIGURATION, one, other
-    work = _work_keys(a, b)
+    case = attrgetter("shown.case_key")
+    for *_, pairs in _shared(a, b, case, asked):
+        yield from ((Level.CONFIGURATION, *pair) for pair in pairs)
+    work, both = _work_keys(a, b), set(map(case, a)) & set(map(case, b))
     rest_a, rest_b = (
-        grouped(
-            (side for side in sides if side.shown.case_key not in others),
-            lambda it: (work[id(it)], it.origin),
-        )
-        for sides, others in ((a, of_b), (b, of_a))
+        grouped((it for it in sides if case(it) not in both), lambda it: (work[id(it)], it.origin))
+        for sides in (a, b)
     )
     for shared in rest_a.keys() & rest_b.keys():
-        for one, other in _compatible_pairs(rest_a[shared], rest_b[shared]):
-            yield Level.CONFIGURATION, one, other
+        for pair in _compatible_pairs(rest_a[shared], rest_b[shared]):
+            yield (Level.CONFIGURATION, *pair)
 
 
 def _work_keys(a: Sequence[Side], b: Sequence[Side]) -> dict[int, str]:
@@ -228,10 +234,8 @@ def is_compatible(a: Result, b: Result) -> bool:
 def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Matched]:
     """The best configurations of each workload, where they are not the same."""
     work = _work_keys(a, b)
-    of_a, of_b = (grouped(sides, lambda it: work[id(it)]) for sides in (a, b))
-    for shared in of_a.keys() & of_b.keys():
-        metric = metric_for(of_a[shared], of_b[shared], asked)
-        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
+    for *_, pairs in _shared(a, b, lambda it: work[id(it)], asked):
+        for one, other in pairs:
             is_same = one.shown.case_key == other.shown.case_key
             if not (is_same or is_compatible(one.shown, other.shown)):
                 yield Level.WORKLOAD, one, other
@@ -241,16 +245,11 @@ def _best_of_each(
     a: list[Side], b: list[Side], asked: str | None, used: Collection[int]
 ) -> Iterator[Matched]:
     """The best of both sides where nothing of the kind has a match, by a figure of any size."""
-    of_a, of_b = (grouped(sides, lambda it: kind(it.shown)) for sides in (a, b))
-    for shared in of_a.keys() & of_b.keys():
-        if any(id(side) in used for side in (*of_a[shared], *of_b[shared])):
-            continue
-        metric = metric_for(of_a[shared], of_b[shared], asked)
-        if metric not in OF_ANY_SIZE:
-            continue
-        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
-            if None not in (one.median(metric), other.median(metric)):
-                yield Level.BEST, one, other
+    for sides, metric, pairs in _shared(a, b, lambda it: kind(it.shown), asked):
+        if metric in OF_ANY_SIZE and not any(id(side) in used for side in sides):
+            for one, other in pairs:
+                if None not in (one.median(metric), other.median(metric)):
+                    yield Level.BEST, one, other
 
 
 def kind(result: Result) -> tuple[object, ...]:

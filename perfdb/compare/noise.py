@@ -10,12 +10,12 @@ Student's t, of the releases before it. Everything here is in logarithms: 0.01 i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from itertools import count as naturals
 from math import exp, inf, log, pi, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from perfdb.compare.distributions import digamma, inverse_trigamma, quantile, trigamma, two_sided
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -335,3 +335,54 @@ def fitted(variances: Sequence[tuple[float, float]]) -> Prior:
     spread -= sum(trigamma(degrees / 2) for _, degrees in variances) / len(logs)
     half = min(inverse_trigamma(spread), _MOST_DEGREES / 2) if spread > 0 else _MOST_DEGREES / 2
     return Prior(2 * half, exp(mean + digamma(half) - log(half)))
+
+
+@cache
+def _special() -> ModuleType:
+    from scipy import special  # noqa: PLC0415  importing it takes longer than most comparisons
+
+    found: ModuleType = special
+    return found
+
+
+def two_sided(t: Any, degrees: Any = None) -> Any:
+    """The chance that Student's t is as far from zero or farther; without degrees, normal.
+
+    Of numbers or of arrays of them.
+    """
+    far = -abs(t)
+    return 2 * (_special().ndtr(far) if degrees is None else _special().stdtr(degrees, far))
+
+
+@cache
+def quantile(degrees: float, level: float) -> float:
+    """The t beyond which, on both sides together, `level` of Student's distribution lies."""
+    special, below = _special(), 1 - level / 2
+    return float(special.ndtri(below) if degrees == inf else special.stdtrit(degrees, below))
+
+
+@cache
+def digamma(x: float) -> float:
+    """The derivative of the logarithm of the gamma function."""
+    return float(_special().psi(x))
+
+
+@cache
+def trigamma(x: float) -> float:
+    """The derivative of `digamma`."""
+    return float(_special().polygamma(1, x))
+
+
+def inverse_trigamma(value: float) -> float:
+    """The x at which the trigamma function has a positive value, by Newton's method.
+
+    On its inverse, which is nearly linear, as `trigammaInverse` of the R package limma has it.
+    """
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        now = trigamma(found)
+        step = now * (1 - now / value) / float(_special().polygamma(2, found))
+        found += step
+        if abs(step) < 1e-8 * found:
+            break
+    return found

@@ -106,8 +106,7 @@ class Series:
     num_series: int
     """How many are followed with it, each of which may be the one that differs by chance."""
     of_best: tuple[int, Judgement] | None = None
-    """The place among `usable` of the best release but the last, and what the last is against it.
-    """
+    """The last of `usable` against the best of the others, behind that one's place."""
     missing_in: str | None = None
     gave_way: bool = False
 
@@ -332,16 +331,16 @@ class _Track:
     """A work or a case over releases, by a metric.
 
     `pairs`: each point but the first against the release before it. `best`: the last release that
-    can be compared against the best one before it. Both have their judgements in `judge`.
+    can be compared against the best one before it, if there is one.
     """
 
     metric: str
     points: list[Point] = field(default_factory=list)
     line: list[Side] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
-    best: Pair | None = None
+    best: tuple[Pair, ...] = ()
     judgements: list[Judgement] = field(default_factory=list)
-    of_best: Judgement | None = None
+    of_best: tuple[int, Judgement] | None = None
 
     @classmethod
     def of(cls, by_release: Sides, metric: str) -> Self:
@@ -353,25 +352,15 @@ class _Track:
             is_apart = not is_numbered(side.shown.release)
             made.points.append(Point(name, side, None, before, against, is_apart))
             if before:
-                made.pairs.append(Pair.at(made.line, len(made.line), side, metric))
+                made.pairs.append(Pair(before, side, metric, made.line, len(made.line)))
             if not is_apart and (before is None or side.is_usable(metric)):
                 made.line.append(side)
                 against = name
         *earlier, last = made.line or [None]
         if (best := best_of(earlier, metric)) and last:
-            place = next(place for place, it in enumerate(earlier) if it is best)
-            made.best = Pair.at(made.line, place + 1, last, metric)
+            place = next(place for place, it in enumerate(earlier, start=1) if it is best)
+            made.best = (Pair(best, last, metric, made.line, place),)
         return made
-
-    @property
-    def asked(self) -> list[Pair]:
-        """All that is judged."""
-        return [*self.pairs, self.best] if self.best else self.pairs
-
-    def judge(self, found: Iterator[Judgement], terms: Terms) -> None:
-        """Take the judgements of `pairs` and of `best`."""
-        self.judgements = [back_from(next(found), pair, terms) for pair in self.pairs]
-        self.of_best = next(found) if self.best else None
 
 
 @dataclass(frozen=True)
@@ -415,16 +404,18 @@ class _Followed:
         of_each = self.of_cases if level is Level.CONFIGURATION else self.of_works
         tracks = [self._track(sides, metric) for sides in of_each]
         new = [it for it in tracks if not it.judgements]
-        found = iter(judged([pair for it in new for pair in it.asked], self.terms))
-        for track in new:
-            track.judge(found, self.terms)
+        asked = [pair for it in new for pair in (*it.pairs, *it.best)]
+        found = iter(judged(asked, self.terms))
+        for it in new:
+            it.judgements = [back_from(next(found), pair, self.terms) for pair in it.pairs]
+            for pair in it.best:
+                it.of_best = pair.place - len(it.line) - 1, next(found)
         settled = iter(controlled([one for it in tracks for one in it.judgements]))
 
         def made(it: _Track) -> Series:
             points = [point._replace(judgement=next(settled)) if point.before else point
                       for point in it.points]  # fmt: skip
-            of_best = (it.best.place - len(it.line) - 1, it.of_best) if it.best else None
-            return Series(level, it.metric, tuple(points), self.terms, len(tracks), of_best)
+            return Series(level, it.metric, tuple(points), self.terms, len(tracks), it.of_best)
 
         return sorted(map(made, tracks), key=_order)
 
@@ -443,26 +434,6 @@ class _Followed:
 def _order(one: Series) -> tuple[object, ...]:
     it = one.shown
     return (*work_order(it), it.framework, one.level.value, *layout_order(it), it.origin)
-
-
-def _points(by_release: Sides, metric: str, terms: Terms) -> Iterator[Point]:
-    """A point for each release: the case with the best figure."""
-    before: Point | None = None
-    earlier: list[Side] = []
-    for name, sides in by_release.items():
-        side = sides[0] if len(sides) == 1 else max(sides, key=lambda it: goodness(it, metric))
-        if before is None:
-            point = Point(name, side, None, {}, None)
-        else:
-            a = before.side
-            judged = judge(a, side, metric, earlier, terms)
-            judged = back_from(judged, a, side, [a, *earlier], (metric, terms))
-            changed = differences(a.shown, side.shown)
-            point = Point(name, side, judged, changed, before.release)
-        yield point
-        if not point.is_apart and (before is None or side.is_usable(metric)):
-            earlier = [before.side, *earlier] if before else []
-            before = point
 
 
 def follow_each(

@@ -1,23 +1,22 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perfdb import stated
 from perfdb.audit.interval import half_unit
-from perfdb.compare import noise
+from perfdb.compare import flops_count, noise
+from perfdb.compare.flops_count import ROUNDOFF
 from perfdb.compare.noise import MARGIN, Prediction, Prior, Question, Sample
-from perfdb.compare.sides import Side, usable
+from perfdb.compare.sides import Side
 from perfdb.groups import grouped
-from perfdb.metrics import CONVENTION_BOUND, METRICS
+from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome, Result
-from perfdb.stated import MFU, RATE
-from perfdb.units import number, percent, significant, text
+from perfdb.units import number, percent, text
 
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
@@ -27,15 +26,6 @@ SAME_PUBLISHED: Final = 0.01
 
 SAME_AGAIN: Final = 0.04
 """By how much a run may differ from another run and have it again; single runs show no less."""
-
-_RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
-"""What tokens/s/GPU are known by; the first that a result states."""
-_TFLOPS: Final = "model_tflops_per_sec_per_gpu"
-_ROUNDOFF: Final = 1e-9
-"""The relative error that floating-point arithmetic may add."""
-_SAME_COUNT: Final = 0.001
-"""By how much two counts of FLOPs per token may differ and be one, if their digits say less: a file
-may pad a figure with zeros that nobody measured. Conventions are further apart."""
 
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "error",
@@ -189,11 +179,6 @@ class Pair(NamedTuple):
     line: Sequence[Side]
     place: int
 
-    @classmethod
-    def at(cls, line: Sequence[Side], place: int, b: Side, metric: str) -> Self:
-        """B against the last of the first `place` of a line."""
-        return cls(line[place - 1], b, metric, line, place)
-
 
 def judge(
     a: Side, b: Side, metric: str, earlier: Sequence[Side] = (), terms: Terms = TERMS
@@ -254,7 +239,7 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
         return wide if wide.verdict is Verdict.SAME else found
     of_b = b.by[metric]
     least, lacks_noise = of_b.noise
-    is_fit = a.origin != b.origin and not _no_measure(a, b, metric) and not lacks_noise
+    is_fit = a.origin != b.origin and not flops_count.no_measure(a, b, metric) and not lacks_noise
     if not (is_fit and found.ratio and figure and of_b.sample):
         return found
     rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
@@ -309,8 +294,8 @@ def _by_figures(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
         return _apart(_not_of_both(a, b, metric))
     if (tolerance := METRICS[metric].tolerance) is not None:
         return _by_tolerance(a, b, metric, tolerance)
-    if reason := _no_measure(a, b, metric):
-        if (as_a := _restated(a, b, metric)) is None:
+    if reason := flops_count.no_measure(a, b, metric):
+        if (as_a := flops_count.restated(a, b, metric)) is None:
             return _apart(reason, _ratio(a, b, metric))
         it, side = as_a
         return _by_noise(pair._replace(b=side), terms, lines)._replace(restated=it)
@@ -372,7 +357,7 @@ def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Ju
     """By the prediction interval, whose ratio is of the medians that are shown."""
     found = found.no_sharper(it.digits) if it.digits else found
     half, apart, why = found.half, abs(found.change), None
-    allowed = log1p(terms.margin) * (1 + _ROUNDOFF)
+    allowed = log1p(terms.margin) * (1 + ROUNDOFF)
     if apart + half <= allowed:
         verdict = Verdict.SAME
     elif apart > max(half, allowed):
@@ -387,12 +372,12 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     """By the rounding of two printed figures."""
     figure_a, figure_b = a.median(metric) or 1.0, b.median(metric) or 1.0
     change = log(figure_b / figure_a)
-    waived = _waived(a, b, metric)
+    waived = flops_count.waived(a, b, metric)
     digits = waived + a.by[metric].half_digit + b.by[metric].half_digit
     samples = sum(side.rounding(metric) for side in (a, b))
     allowed = max(digits, samples, log1p(margin))
     verdict, why = _verdict(change, allowed, metric), None
-    if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + _ROUNDOFF):
+    if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + ROUNDOFF):
         what = "rounded samples/s" if samples > digits else "the digits printed"
         verdict = Verdict.UNKNOWN
         why = Why(f"{what} leave ±{percent(allowed)} open", f"{what} leave it open")
@@ -441,7 +426,7 @@ def _not_of_both(a: Side, b: Side, metric: str) -> str:
 
 
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
-    if abs(change) <= tolerance * (1 + _ROUNDOFF):  # 9.30 and 9.20 differ by 0.1 and roundoff
+    if abs(change) <= tolerance * (1 + ROUNDOFF):  # 9.30 and 9.20 differ by 0.1 and roundoff
         return Verdict.SAME
     is_better = (change > 0) is (METRICS[metric].better == "higher")
     return Verdict.FASTER if is_better else Verdict.SLOWER
@@ -453,7 +438,7 @@ def _runs_differ(a: Side, b: Side, metric: str, allowed: float) -> str | None:
     apart = max(max(some) / min(some) for some in (ours, theirs))
     ends = min(theirs) / max(ours), max(theirs) / min(ours)
     verdicts = {_verdict(log(end), allowed, metric) for end in ends}
-    if log(apart) <= allowed * (1 + _ROUNDOFF) or len(verdicts) == 1:
+    if log(apart) <= allowed * (1 + ROUNDOFF) or len(verdicts) == 1:
         return None
     return f"too noisy to tell: runs {number((apart - 1) * 100, 1)} % apart"
 
@@ -468,72 +453,3 @@ def _not_alike(a: Side, b: Side) -> str | None:
     if a.origin == Origin.MEASURED and len(a.windows | b.windows) > 1:
         return f"windows differ: {text(a.window)} / {text(b.window)}"
     return None
-
-
-def _restated(a: Side, b: Side, metric: str) -> "tuple[Restated, Side] | None":
-    """B as A counts FLOPs, with the digits that it had; None where no formula tells.
-
-    The figures of both must be those of their conventions: what is left between the counts is
-    rounding.
-    """
-    from perfdb.audit import restated  # noqa: PLC0415  few comparisons need it
-
-    to, _ = restated.counted_alone(a.shown)
-    counted, note = restated.counted_alone(b.shown)
-    found = restated.restate(b.shown, counted, to, note) if to else None
-    value = found and (found.mfu if metric == MFU else found.tflops_per_sec_per_gpu)
-    stated_figure = usable(b.shown, metric)
-    if not found or not value or not stated_figure:
-        return None
-    side = b.with_flops(value / stated_figure, a.shown.flops_convention)
-    return None if _no_measure(a, side, metric) else (found, side)
-
-
-def _no_measure(a: Side, b: Side, metric: str) -> str | None:
-    """Why two figures that count FLOPs are no measure of each other; None where they are."""
-    if metric not in CONVENTION_BOUND:
-        return None
-    conventions = a.shown.flops_convention, b.shown.flops_convention
-    if None not in conventions and len(set(conventions)) > 1:
-        return f"FLOPs conventions differ: {conventions[0]} / {conventions[1]}"
-    counts = gflop_per_token_apart(a, b)
-    return f"GFLOP per token differ: {' / '.join(map(significant, counts))}" if counts else None
-
-
-def gflop_per_token_apart(a: Side, b: Side) -> tuple[float, float] | None:
-    """The GFLOP per token that two sides of the same work count; None where they may agree.
-
-    By TFLOP/s ÷ tokens/s, which may follow from the rate of all GPUs or the step time, with the
-    rounding of the four figures, and within a tenth of a per cent whatever their digits.
-    """
-    one, other = _gflop_per_token(a), _gflop_per_token(b)
-    if not one or not other:
-        return None
-    allowed = max(one[1] + other[1], _SAME_COUNT) + _ROUNDOFF
-    return (one[0], other[0]) if abs(other[0] / one[0] - 1) > allowed else None
-
-
-def _waived(a: Side, b: Side, metric: str) -> float:
-    """The share by which counts of FLOPs that are taken for the same differ beyond rounding."""
-    if metric not in CONVENTION_BOUND:
-        return 0.0
-    one, other = _gflop_per_token(a), _gflop_per_token(b)
-    if not one or not other:
-        return 0.0
-    apart = abs(other[0] / one[0] - 1)
-    return apart if apart > one[1] + other[1] + _ROUNDOFF else 0.0
-
-
-def _gflop_per_token(side: Side) -> tuple[float, float] | None:
-    """What a side counts, and the share of it that rounding leaves open."""
-    result = side.shown
-    known = {name: value for name in (*_RATES, _TFLOPS) if (value := usable(result, name))}
-    nothing: dict[str, float | None] = dict.fromkeys(_RATES)
-    tokens = stated.figure(replace(result, **(nothing | known)), RATE)  # type: ignore[arg-type]
-    if tokens is None or _TFLOPS not in known:
-        return None
-    rate = next(iter(known))
-    of_rate = half_unit(known[rate], rate, result.printed.get(rate)) / known[rate]
-    flops = usable((side.stated or side).shown, _TFLOPS) or known[_TFLOPS]
-    of_flops = half_unit(flops, _TFLOPS, result.printed.get(_TFLOPS)) / flops
-    return known[_TFLOPS] * 1e3 / tokens, max(of_rate, side.rounding(rate)) + of_flops
