@@ -356,10 +356,9 @@ class _Track:
             if not is_apart and (before is None or side.is_usable(metric)):
                 made.line.append(side)
                 against = name
-        *earlier, last = made.line or [None]
-        if (best := best_of(earlier, metric)) and last:
-            place = next(place for place, it in enumerate(earlier, start=1) if it is best)
-            made.best = (Pair(best, last, metric, made.line, place),)
+        if best := best_of(made.line[:-1], metric):
+            place = next(place for place, it in enumerate(made.line, start=1) if it is best)
+            made.best = (Pair(best, made.line[-1], metric, made.line, place),)
         return made
 
 
