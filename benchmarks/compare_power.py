@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from perfdb.compare import noise
-from perfdb.compare.noise import Prediction, Sample
+from perfdb.compare.noise import Prediction, Question, Sample
 
 Array = npt.NDArray[np.float64]
 
@@ -85,36 +85,34 @@ class Cell:
 
     @cached_property
     def _samples(self) -> list[list[Sample]]:
-        """Of each case, the newest release first: B, A and those before."""
+        """Of each case, the newest release last: those before, A and B."""
         known = self.world.medians[:, HISTORY - max(self.history, 1) :, : self.runs]
         means = known.mean(axis=2)
         squares = ((known - means[:, :, None]) ** 2).sum(axis=2)
         return [
-            [Sample(self.runs, *one) for one in zip(of_mean[::-1], of_squares[::-1], strict=True)]
+            [Sample(self.runs, *one) for one in zip(of_mean, of_squares, strict=True)]
             for of_mean, of_squares in zip(means.tolist(), squares.tolist(), strict=True)
         ]
 
     def pages(self, share: float) -> Iterator[tuple[Sequence[bool], list[Prediction]]]:
         """Of each page: which of its cases changed, and the predictions."""
-        for start, (prior, bases) in self._bases.items():
+        changed = [at < share * CASES for at in range(CASES)]
+        for start, prior in self._priors.items():
             page = self._samples[start : start + CASES]
-            changed = [at < share * CASES for at in range(CASES)]
-            yield (
-                changed,
-                [
-                    noise.against(base, _shifted(case[0], is_changed), prior)
-                    for case, base, is_changed in zip(page, bases, changed, strict=True)
-                ],
-            )
+            asked = [
+                Question(case, len(case) - 1, _shifted(case[-1], is_changed))
+                for case, is_changed in zip(page, changed, strict=True)
+            ]
+            yield changed, noise.predicted(asked, prior)
 
     @cached_property
-    def _bases(self) -> Mapping[int, tuple[noise.Prior, list[noise.Base]]]:
+    def _priors(self) -> Mapping[int, noise.Prior]:
+        """Of each page, by the place of its first case."""
         found = {}
         for start in range(0, len(self._samples), CASES):
             page = self._samples[start : start + CASES]
-            known = [case[:0:-1] for case in page] + [case[:1] for case in page]
-            prior = noise.prior_of(known)
-            found[start] = prior, [noise.unchanged(case[1:], prior) for case in page]
+            known = [case[:-1] for case in page] + [case[-1:] for case in page]
+            found[start] = noise.prior_of(known)
         return found
 
     def perfdb(self, share: float) -> dict[str, float]:

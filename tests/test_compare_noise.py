@@ -9,13 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb.compare import distributions, noise
-from perfdb.compare.noise import Prior, Sample, predicted, sample
+from perfdb.compare import noise
+from perfdb.compare.noise import MLPERF, Prediction, Prior, Question, Sample, sample
 
 
 def lone(*percents: float) -> list[Sample]:
     """Releases of one run each, so many per cent from one another."""
     return [Sample(1, percent / 100) for percent in percents]
+
+
+def predicted(
+    releases: list[Sample], new: Sample, prior: Prior = MLPERF, least: float = 0.0
+) -> Prediction:
+    """A new release against those before it, the newest first."""
+    [found] = noise.predicted([Question(releases[::-1], len(releases), new, least)], prior)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -137,22 +145,22 @@ class TestDistributions:
         ("degrees", "t"), [(1, 63.657), (2, 9.925), (5, 4.032), (10, 3.169), (30, 2.750)]
     )
     def test_students_t_is_that_of_tables(self, degrees, t):
-        assert distributions.quantile(degrees, 0.01) == pytest.approx(t, abs=5e-4)
-        assert distributions.two_sided(-t, degrees) == pytest.approx(0.01, rel=2e-3)
+        assert noise.quantile(degrees, 0.01) == pytest.approx(t, abs=5e-4)
+        assert noise.two_sided(-t, degrees) == pytest.approx(0.01, rel=2e-3)
 
     def test_one_degree_is_cauchys_distribution(self):
-        assert distributions.two_sided(2.0, 1) == pytest.approx(1 - 2 / pi * atan(2.0), rel=1e-12)
+        assert noise.two_sided(2.0, 1) == pytest.approx(1 - 2 / pi * atan(2.0), rel=1e-12)
 
     @pytest.mark.parametrize("z", [0.0, 1.96, 8.0])
     def test_infinite_degrees_are_the_normal_distribution(self, z):
-        assert distributions.two_sided(z, inf) == pytest.approx(erfc(z / sqrt(2)), rel=1e-10)
-        assert distributions.quantile(inf, 0.01) == pytest.approx(NormalDist().inv_cdf(0.995))
+        assert noise.two_sided(z) == pytest.approx(erfc(z / sqrt(2)), rel=1e-10)
+        assert noise.quantile(inf, 0.01) == pytest.approx(NormalDist().inv_cdf(0.995))
 
     def test_ends(self):
-        assert (1.0, 0.0) == (distributions.two_sided(0, 3), distributions.two_sided(inf, 3))
+        assert (1.0, 0.0) == (noise.two_sided(0, 3), noise.two_sided(inf, 3))
 
     def test_polygamma_functions_in_closed_form(self):
-        assert distributions.trigamma(1.0) == pytest.approx(pi**2 / 6)
-        assert distributions.trigamma(0.5) == pytest.approx(pi**2 / 2)
-        assert distributions.digamma(1.0) - distributions.digamma(0.5) == pytest.approx(2 * log(2))
-        assert distributions.inverse_trigamma(pi**2 / 6) == pytest.approx(1.0, rel=1e-7)
+        assert noise.trigamma(1.0) == pytest.approx(pi**2 / 6)
+        assert noise.trigamma(0.5) == pytest.approx(pi**2 / 2)
+        assert noise.digamma(1.0) - noise.digamma(0.5) == pytest.approx(2 * log(2))
+        assert noise.inverse_trigamma(pi**2 / 6) == pytest.approx(1.0, rel=1e-7)

@@ -15,7 +15,6 @@ from perfdb.compare import (
     Side,
     accepted,
     across,
-    baselines,
     match,
     releases,
     report,
@@ -100,7 +99,11 @@ def compare(
     if asked["shown"] and asked["style"] not in ("table", "markdown"):
         raise click.UsageError("--only takes --format table or markdown")
     shown: Collection[str] = asked.pop("shown") or triage.ONLY
-    compared, style = _compared(a, b, reviewed, asked), str(asked["style"])
+    style = str(asked["style"])
+    with reading_current(store_url(asked["db"])) as connection:
+        wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
+        pairs = gates.compared(connection, (a, b), asked, wrong, err=style != "table")
+        compared = [(one.name, other.name, found) for one, other, found in pairs]
     whole = match.together([found for _, _, found in compared])
     slower, notes = accepted.left(
         whole.slower(least), accepted.read(asked["accepted_path"]), datetime.now(UTC).date()
@@ -115,24 +118,6 @@ def compare(
     told = any(it.judgement.is_told for it in whole.matched)
     unjudged = options.nothing_judged(told, gate)
     return 1 if unjudged or any(closing[word] for word in gate) else 0
-
-
-def _compared(a: str, b: str, reviewed: Path | None, asked: dict[str, Any]) -> Compared:
-    """The comparison of each framework, and why there is none."""
-    only = {name: asked[name] for name in ("framework", "system", "model")}
-    scope, compared = Scope(**only, release_ids=None), []
-    with reading_current(store_url(asked["db"])) as connection:
-        wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
-        how = releases.Judging(wrong, asked["metric"], asked["margin"])
-        known = releases.known_releases(connection)
-        pairs = releases.both_named(a, b, known, only["framework"], baselines.read())
-        for pair in pairs:
-            found = releases.compared(connection, pair, scope, how)
-            compared.append((pair[0].name, pair[1].name, found))
-            if not found.matched:
-                nothing = report.why_nothing(pair[0].name, pair[1].name, found, scope)
-                click.echo(nothing, err=asked["style"] != "table")
-    return compared
 
 
 def _across(
@@ -212,22 +197,16 @@ def _warn_of_containers(whole: Comparison) -> None:
 
 
 def _print(name_a: str, name_b: str, found: Comparison, shown: Collection[str]) -> None:
-    for name, matches in triage.groups(found.matched).items():
-        if name in shown:
-            title = f"{_title(name)}: A is {name_a}, B is {name_b}"
-            options.print_table(title, triage.COLUMNS, [triage.cells(one) for one in matches])
+    alone = {triage.MISSING: name_a, triage.NEW: name_b}
+    of_groups = {name: some for name, *some in triage.tables(found, shown)}
+    for name, (columns, rows) in of_groups.items():
+        if name not in alone:
+            title = f"{triage.named(name)}: A is {name_a}, B is {name_b}"
+            options.print_table(title, columns, rows)
     if found.best and set(shown) == set(triage.ONLY):
         rows = [triage.cells(one) for some in triage.groups(found.best).values() for one in some]
         options.print_table("Best of each, at other sizes", triage.COLUMNS, rows)
-    for group, name, sides, others in (
-        (triage.MISSING, name_a, found.only_a, found.only_b),
-        (triage.NEW, name_b, found.only_b, ()),
-    ):
-        if sides and group in shown:
-            rows = [triage.lone(side, others) for side in sides]
-            options.print_table(f"Only in {name}", ["Case", "Figure", "Value"], rows)
+    for group, name in alone.items():
+        if group in of_groups:
+            options.print_table(f"Only in {name}", *of_groups[group])
     click.echo(report.summary(found))
-
-
-def _title(group: str) -> str:
-    return group.replace("-", " ").capitalize()

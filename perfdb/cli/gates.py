@@ -1,9 +1,10 @@
 """Options on findings of the audit: which are accepted, and for which a gate closes."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 from sqlalchemy import Connection
@@ -12,10 +13,13 @@ from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
 from perfdb.cli import tables
 from perfdb.cli.options import NEVER, Command
+from perfdb.compare import Choice, Comparison, baselines, releases
 from perfdb.compare.accepted import FILE
 from perfdb.compare.releases import open_errors
+from perfdb.compare.report import why_nothing
 from perfdb.errors import suggestion
 from perfdb.metrics import METRICS
+from perfdb.queries.scope import Scope
 from perfdb.record import Finding, Severity
 
 acknowledged_option = click.option(
@@ -142,6 +146,28 @@ def unaccepted(
     Raises InputError for a reviewed file that is wrong.
     """
     return frozenset() if judge_all else open_errors(connection, accepted(reviewed))
+
+
+def compared(
+    connection: Connection,
+    names: tuple[str, str],
+    asked: Mapping[str, Any],
+    wrong: Collection[int],
+    *,
+    err: bool,
+) -> Iterator[tuple[Choice, Choice, Comparison]]:
+    """The releases that two names mean and their comparison, of each framework.
+
+    Says why there is nothing to compare. `asked` are the options of the command. Raises InputError.
+    """
+    scope = Scope(asked["framework"], asked["system"], asked["model"])
+    how = releases.Judging(wrong, asked["metric"], asked["margin"])
+    known = releases.known_releases(connection)
+    for a, b in releases.both_named(*names, known, asked["framework"], baselines.read()):
+        found = releases.compared(connection, (a, b), scope, how)
+        if not found.matched:
+            click.echo(why_nothing(a.name, b.name, found, scope), err=err)
+        yield a, b, found
 
 
 def print_not_judged(count: int, *, err: bool) -> None:

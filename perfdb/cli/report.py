@@ -12,13 +12,11 @@ from perfdb.audit import review
 from perfdb.audit.review import Entry
 from perfdb.cli import gates, options
 from perfdb.cli.output import write_bytes
-from perfdb.compare import Choice, Comparison, baselines, release_notes, release_report, releases
-from perfdb.compare import report as wording
+from perfdb.compare import Choice, Comparison, release_notes, release_report, releases
 from perfdb.compare.release_report import Link, ReleaseReport
 from perfdb.db.session import reading_current, store_url
 from perfdb.errors import Diagnostic, InputError
 from perfdb.queries import results as queries
-from perfdb.queries.scope import Scope
 from perfdb.record import Finding
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -81,17 +79,10 @@ def _reports(
 ) -> Iterator[ReleaseReport]:
     """The report of each framework that has both releases. Raises InputError."""
     wrong = frozenset() if asked["judge_all"] else releases.open_errors(connection, known)
-    how = releases.Judging(wrong, asked["metric"], asked["margin"])
-    scope = Scope(asked["framework"], asked["system"], asked["model"])
-    choices = releases.known_releases(connection)
-    pairs = releases.both_named(*named, choices, asked["framework"], baselines.read())
-    if asked["notes_path"] and len(pairs) > 1:
+    compared = list(gates.compared(connection, named, asked, wrong, err=True))
+    if asked["notes_path"] and len(compared) > 1:
         raise click.UsageError("--notes is on one framework: name it with --framework")
-    for pair in pairs:
-        a, b = pair
-        found = releases.compared(connection, pair, scope, how)
-        if not found.matched:
-            click.echo(wording.why_nothing(a.name, b.name, found, scope), err=True)
+    for a, b, found in compared:
         own = release_notes.path_of(release_notes.FOLDER, b.framework, b.version)
         path = asked["notes_path"] or (own if own.is_file() else None)
         file = release_notes.of_file(path) if path else None

@@ -105,7 +105,7 @@ def _match(a: Side, b: Side, metric: str) -> Match:
     ratio = None if is_apart and metric in CONVENTION_BOUND else found.ratio
     judged = found._replace(
         ratio=ratio, low=None, high=None, rate=None, verdict=Verdict.NOT_JUDGED,
-        reason=found.reason if is_apart else None,
+        why=found.why if is_apart else None,
     )  # fmt: skip
     apart = at_other_sizes(a.shown, b.shown)
     return Match(

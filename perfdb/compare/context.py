@@ -1,13 +1,12 @@
 """What the releases before two show of a case: its noise, its baseline, and its best so far."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 
 from perfdb.compare import noise
 from perfdb.compare.noise import Prior, Sample
 from perfdb.compare.sides import Side, sides_of
-from perfdb.compare.verdict import Judgement, Terms, Verdict, group, judge
+from perfdb.compare.verdict import Judgement, Pair, Terms, Verdict, Why, group, judged
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
@@ -19,22 +18,9 @@ class Earlier:
     """The results of the releases before those that are compared, the newest release first."""
 
     def __init__(self, releases: Sequence[Iterable[Result]] = ()) -> None:
-        self._releases = [sides_of(results) for results in releases]
-
-    @cached_property
-    def _by_case(self) -> Mapping[tuple[str, Origin], list[Side]]:
-        found: dict[tuple[str, Origin], list[Side]] = defaultdict(list)
-        for sides in self._releases:
-            for side in sides:
-                found[side.shown.case_key, side.origin].append(side)
-        return found
-
-    @cached_property
-    def _by_work(self) -> Mapping[tuple[str, Origin], list[Side]]:
-        found: dict[tuple[str, Origin], list[Side]] = defaultdict(list)
-        for side in (side for sides in self._releases for side in sides):
-            found[side.shown.workload_key, side.origin].append(side)
-        return found
+        sides = [side for results in releases for side in sides_of(results)]
+        self._by_case = grouped(sides, lambda it: (it.shown.case_key, it.origin))
+        self._by_work = grouped(sides, lambda it: (it.shown.workload_key, it.origin))
 
     def of_case(self, side: Side) -> Sequence[Side]:
         """The same case in each release that has it, the newest first."""
@@ -53,26 +39,27 @@ def best_of(sides: Iterable[Side], metric: str) -> Side | None:
 
 
 def back_from(
-    judged: Judgement, a: Side, b: Side, so_far: Sequence[Side], how: tuple[str, Terms]
+    found: Judgement, pair: Pair, terms: Terms, so_far: Sequence[Side] | None = None
 ) -> Judgement:
     """A judgement of `faster`, which is `recovered` where B only regains what A had lost.
 
     That is so if A is slower than the best release so far, and B is about as good as that and no
-    better. `so_far` are the sides before B, `how` the metric and the terms.
+    better. `so_far` are the sides before B, the newest first; without them those of the pair.
     """
-    if judged.verdict is not Verdict.FASTER:
-        return judged
-    metric, terms = how
-    best = best_of(so_far, metric)
-    if best is None or best is a:
-        return judged
-    lost, left = (judge(best, side, metric, (), terms) for side in (a, b))
+    if found.verdict is not Verdict.FASTER:
+        return found
+    best = best_of(pair.line[: pair.place][::-1] if so_far is None else so_far, pair.metric)
+    if best is None or best is pair.a:
+        return found
+    lost, left = judged(
+        [Pair(best, side, pair.metric, (best,), 1) for side in (pair.a, pair.b)], terms
+    )
     if lost.verdict is not Verdict.SLOWER or left.verdict is Verdict.FASTER or not left.ratio:
-        return judged
+        return found
     if left.change > lost.change / 5:
-        return judged
+        return found
     said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
-    return judged._replace(verdict=Verdict.RECOVERED, reason=said)
+    return found._replace(verdict=Verdict.RECOVERED, why=Why(said))
 
 
 def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
@@ -95,4 +82,7 @@ def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
 
 
 def _sample(side: Side) -> Sample | None:
-    return side.by["step_time_s"].usable or side.by[RATE].usable
+    if side.shown.has_open_errors:
+        return None
+    figures = side.comparable_figures("step_time_s") or side.comparable_figures(RATE)
+    return noise.sample(figures) if figures else None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from operator import attrgetter, ne
@@ -13,7 +13,15 @@ from perfdb.catalog import titles
 from perfdb.compare.context import Earlier, back_from, terms_of
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
-from perfdb.compare.verdict import TERMS, Judgement, Terms, Verdict, controlled, judge
+from perfdb.compare.verdict import (
+    TERMS,
+    Judgement,
+    Pair,
+    Terms,
+    Verdict,
+    controlled,
+    judged,
+)
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, Origin, Result, Scalar
@@ -114,18 +122,24 @@ def comparison(
     """
     sides_a, sides_b = _sides(a), _sides(b)
     before = earlier if isinstance(earlier, Earlier) else Earlier(earlier)
-    series = [(*reversed(before.of_case(side)), side) for side in sides_a]
-    terms = terms_of([*series, *((side,) for side in sides_b)], margin)
+    lines = {id(side): (*reversed(before.of_case(side)), side) for side in sides_a}
+    terms = terms_of([*lines.values(), *((side,) for side in sides_b)], margin)
     pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]
     used = {id(side) for _, *sides in pairs for side in sides}
     best = _best_of_each(sides_a, sides_b, metric, used)
 
-    def judged(some: Iterable[Pair]) -> tuple[Match, ...]:
+    def matches(some: Iterable[Matched]) -> tuple[Match, ...]:
         """With verdicts that hold over all of some pairs together."""
-        made = [_judged(pair, metric, before, terms) for pair in some]
-        known = controlled([match.judgement for match in made])
-        settled = (replace(one, judgement=it) for one, it in zip(made, known, strict=True))
-        return tuple(sorted(settled, key=of_match))
+        known = [(level, Pair(a, b, metric_for([a], [b], metric), lines[id(a)], len(lines[id(a)])))
+                 for level, a, b in some]  # fmt: skip
+        found = judged([pair for _, pair in known], terms)
+        settled = controlled([
+            back_from(it, pair, terms,
+                      None if level is Level.CONFIGURATION else before.of_work(pair.a))
+            for (level, pair), it in zip(known, found, strict=True)
+        ])  # fmt: skip
+        made = (_match(*of, it) for of, it in zip(known, settled, strict=True))
+        return tuple(sorted(made, key=of_match))
 
     def of_match(match: Match) -> tuple[object, ...]:
         it = match.a.shown
@@ -137,24 +151,19 @@ def comparison(
                                                   it.origin)))  # fmt: skip
 
     # Changes at other sizes are no reason to find more among the same work.
-    return Comparison(judged(pairs), unmatched(sides_a), unmatched(sides_b), judged(best), terms)
+    return Comparison(matches(pairs), unmatched(sides_a), unmatched(sides_b), matches(best), terms)
 
 
-Pair = tuple[Level, Side, Side]
+Matched = tuple[Level, Side, Side]
 
 
-def _judged(pair: Pair, asked: str | None, before: Earlier, terms: Terms) -> Match:
-    level, a, b = pair
-    metric = metric_for([a], [b], asked)
-    judged = judge(a, b, metric, before.of_case(a), terms)
-    so_far = before.of_case(a) if level is Level.CONFIGURATION else before.of_work(a)
-    judged = back_from(judged, a, b, so_far, (metric, terms))
+def _match(level: Level, pair: Pair, found: Judgement) -> Match:
     apart: Differences = {}
     if level is Level.BEST:
-        apart = at_other_sizes(a.shown, b.shown)
+        apart = at_other_sizes(pair.a.shown, pair.b.shown)
     elif level is Level.WORKLOAD:
-        apart = differences(a.shown, b.shown)
-    return Match(level, a, b, metric, judged, apart)
+        apart = differences(pair.a.shown, pair.b.shown)
+    return Match(level, pair.a, pair.b, pair.metric, found, apart)
 
 
 def _sides(results: Iterable[Result]) -> list[Side]:
@@ -162,24 +171,30 @@ def _sides(results: Iterable[Result]) -> list[Side]:
     return sides_of(known, rounding_pages(known))
 
 
-def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
-    """The pairs of each case, then of those that differ only in what one side does not state."""
-    of_a, of_b = (grouped(sides, attrgetter("shown.case_key")) for sides in (a, b))
+def _shared(
+    a: Iterable[Side], b: Iterable[Side], key: Callable[[Side], object], asked: str | None
+) -> Iterator[tuple[list[Side], str, list[tuple[Side, Side]]]]:
+    """For each key that both have: all of its sides, the metric, and the best sides in pairs."""
+    of_a, of_b = (grouped(sides, key) for sides in (a, b))
     for shared in of_a.keys() & of_b.keys():
-        metric = metric_for(of_a[shared], of_b[shared], asked)
-        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
-            yield Level.CONFIGURATION, one, other
-    work = _work_keys(a, b)
+        sides = of_a[shared], of_b[shared]
+        metric = metric_for(*sides, asked)
+        yield [*sides[0], *sides[1]], metric, in_pairs(*(_best(it, metric) for it in sides))
+
+
+def _same_case(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Matched]:
+    """The pairs of each case, then of those that differ only in what one side does not state."""
+    case = attrgetter("shown.case_key")
+    for *_, pairs in _shared(a, b, case, asked):
+        yield from ((Level.CONFIGURATION, *pair) for pair in pairs)
+    work, both = _work_keys(a, b), set(map(case, a)) & set(map(case, b))
     rest_a, rest_b = (
-        grouped(
-            (side for side in sides if side.shown.case_key not in others),
-            lambda it: (work[id(it)], it.origin),
-        )
-        for sides, others in ((a, of_b), (b, of_a))
+        grouped((it for it in sides if case(it) not in both), lambda it: (work[id(it)], it.origin))
+        for sides in (a, b)
     )
     for shared in rest_a.keys() & rest_b.keys():
-        for one, other in _compatible_pairs(rest_a[shared], rest_b[shared]):
-            yield Level.CONFIGURATION, one, other
+        for pair in _compatible_pairs(rest_a[shared], rest_b[shared]):
+            yield (Level.CONFIGURATION, *pair)
 
 
 def _work_keys(a: Sequence[Side], b: Sequence[Side]) -> dict[int, str]:
@@ -216,13 +231,11 @@ def is_compatible(a: Result, b: Result) -> bool:
     )
 
 
-def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair]:
+def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Matched]:
     """The best configurations of each workload, where they are not the same."""
     work = _work_keys(a, b)
-    of_a, of_b = (grouped(sides, lambda it: work[id(it)]) for sides in (a, b))
-    for shared in of_a.keys() & of_b.keys():
-        metric = metric_for(of_a[shared], of_b[shared], asked)
-        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
+    for *_, pairs in _shared(a, b, lambda it: work[id(it)], asked):
+        for one, other in pairs:
             is_same = one.shown.case_key == other.shown.case_key
             if not (is_same or is_compatible(one.shown, other.shown)):
                 yield Level.WORKLOAD, one, other
@@ -230,18 +243,13 @@ def _same_work(a: list[Side], b: list[Side], asked: str | None) -> Iterator[Pair
 
 def _best_of_each(
     a: list[Side], b: list[Side], asked: str | None, used: Collection[int]
-) -> Iterator[Pair]:
+) -> Iterator[Matched]:
     """The best of both sides where nothing of the kind has a match, by a figure of any size."""
-    of_a, of_b = (grouped(sides, lambda it: kind(it.shown)) for sides in (a, b))
-    for shared in of_a.keys() & of_b.keys():
-        if any(id(side) in used for side in (*of_a[shared], *of_b[shared])):
-            continue
-        metric = metric_for(of_a[shared], of_b[shared], asked)
-        if metric not in OF_ANY_SIZE:
-            continue
-        for one, other in in_pairs(_best(of_a[shared], metric), _best(of_b[shared], metric)):
-            if None not in (one.median(metric), other.median(metric)):
-                yield Level.BEST, one, other
+    for sides, metric, pairs in _shared(a, b, lambda it: kind(it.shown), asked):
+        if metric in OF_ANY_SIZE and not any(id(side) in used for side in sides):
+            for one, other in pairs:
+                if None not in (one.median(metric), other.median(metric)):
+                    yield Level.BEST, one, other
 
 
 def kind(result: Result) -> tuple[object, ...]:

@@ -11,10 +11,17 @@ Student's t, of the releases before it. Everything here is in logarithms: 0.01 i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
+from itertools import count as naturals
 from math import exp, inf, log, pi, sqrt
-from typing import Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perfdb.compare.distributions import digamma, inverse_trigamma, quantile, trigamma, two_sided
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 LEVEL: Final = 0.01
 """The share of unchanged cases that may be called changed, and one minus the level of intervals."""
@@ -88,25 +95,37 @@ def sample(figures: Sequence[float]) -> Sample:
     return Sample(len(known), mean, sum((one - mean) ** 2 for one in known))
 
 
+class Question(NamedTuple):
+    """Whether a new release is as those before it: the first `num_before` of `releases`.
+
+    They are in the order of time, and one list may serve many questions. `least`: the standard
+    error of the change at the least, as a median of few steps is no sharper than these show.
+    """
+
+    releases: Sequence[Sample]
+    num_before: int
+    new: Sample
+    least: float = 0.0
+
+
 class Prediction(NamedTuple):
     """A new release against its baseline.
 
-    `change`: the logarithm of new over baseline; `p`: how often one without a change is as far off.
+    `change`: the logarithm of new over baseline; `p`: how often one without a change is as far off;
+    `half`: half of the prediction interval of 1 − `LEVEL`.
     """
 
     change: float
     error: float
     degrees: float
     p: float
+    half: float
     num_releases: int
     num_runs: tuple[int, int]
-    least: float = 0.0
-    """Half of the interval at the least."""
 
-    @property
-    def half(self) -> float:
-        """Half of the prediction interval of 1 − `LEVEL`."""
-        return min(max(quantile(self.degrees, LEVEL) * self.error, self.least), _WIDEST)
+    def no_sharper(self, least: float) -> "Prediction":
+        """The same with half an interval of so much at the least."""
+        return self._replace(half=min(max(self.half, least), _WIDEST))
 
     def repeats(self, margin: float) -> int | None:
         """How many runs of both releases would tell, as far as it can be known; None: too many."""
@@ -123,71 +142,100 @@ class Prediction(NamedTuple):
         return None
 
 
-def predicted(
-    releases: Sequence[Sample], new: Sample, prior: Prior = MLPERF, least: float = 0.0
-) -> Prediction:
-    """A new release against the releases before it, the newest first.
+def predicted(asked: Sequence[Question], prior: Prior = MLPERF) -> list[Prediction]:
+    """New releases against the releases before them.
 
     The baseline are those since the last change: their runs show the variance, and the mean of the
-    `BASELINE` newest is held against the new one. `least`: the standard error of the change at the
-    least, as a median of few steps is no sharper than these show.
+    `BASELINE` newest is held against the new one.
     """
-    return against(unchanged(releases, prior), new, prior, least)
+    import numpy as np  # noqa: PLC0415  a listing of releases needs none
+
+    base, new = _baselines(asked, prior), _columns([it.new for it in asked])
+    least = np.array([it.least for it in asked])
+    squares, degrees = base.squares + new.squares, base.count + new.count - 2
+    of_all = prior.degrees + degrees
+    deviation = np.sqrt((prior.degrees * prior.variance + squares) / of_all)
+    repeats = np.sqrt(1 / base.held_count + 1 / new.count)
+    error, change = deviation * repeats, new.mean - base.held_mean
+    with np.errstate(divide="ignore", invalid="ignore"):  # each is asked where it divides
+        p = np.where(error > 0, two_sided(change / error, of_all), change == 0)
+        of_least = np.where(least > 0, two_sided(change / least), 0.0)
+        worst = np.where(degrees > 0, np.sqrt(squares / degrees), 0.0)
+    if prior.ceiling < inf:
+        is_usual = np.maximum(worst, least / repeats) <= prior.ceiling
+        of_worst = two_sided(change / (prior.ceiling * repeats))
+        p = np.where(is_usual, np.minimum(p, of_worst), p)
+    is_blunt = (least > error) | (prior.ceiling < inf)  # else Student's t is the wider one
+    p = np.where(is_blunt, np.maximum(p, of_least), p)
+    known, which = np.unique(of_all, return_inverse=True)
+    by_t = np.array([quantile(it, LEVEL) for it in known.tolist()])[which] * error
+    half = np.minimum(np.maximum(by_t, quantile(inf, LEVEL) * least), _WIDEST)
+    runs = (it.astype(int).tolist() for it in (base.held_count, new.count))
+    columns = (it.tolist() for it in (change, error, of_all, p, half, base.num_releases))
+    return list(map(Prediction, *columns, zip(*runs, strict=True)))
 
 
-Base = tuple[Sequence[Sample], Sample]
-"""Releases between which nothing changed, the newest first, and the runs of all of them."""
+@dataclass
+class _Baselines:
+    """Of each question the runs of all releases of its baseline, and those of the newest few."""
+
+    count: "Floats"
+    mean: "Floats"
+    squares: "Floats"
+    held_count: "Floats"
+    held_mean: "Floats"
+    num_releases: "NDArray[np.int_]"
 
 
-def against(base: Base, new: Sample, prior: Prior, least: float = 0.0) -> Prediction:
-    """A new release against those of `unchanged`."""
-    kept, every = base
-    held = total(kept[:BASELINE])
-    squares, degrees = every.squares + new.squares, every.count + new.count - 2
-    deviation, of_all = moderated(prior, squares, degrees)
-    repeats = sqrt(1 / held.count + 1 / new.count)
-    error, change = deviation * repeats, new.mean - held.mean
-    p = two_sided(change / error, of_all) if error else float(not change)
-    worst = sqrt(squares / degrees) if degrees else 0.0
-    if max(worst, least / repeats) <= prior.ceiling < inf:
-        p = min(p, two_sided(change / (prior.ceiling * repeats), inf))
-    if least > error or prior.ceiling < inf:  # else Student's t is the wider one
-        p = max(p, two_sided(change / least, inf) if least else 0.0)
-    runs, floor = (held.count, new.count), quantile(inf, LEVEL) * least
-    return Prediction(change, error, of_all, p, len(kept), runs, floor)
+class _Columns(NamedTuple):
+    """Samples, by column."""
+
+    count: "Floats"  # type: ignore[assignment]  # of a tuple it is a method
+    mean: "Floats"
+    squares: "Floats"
 
 
-def unchanged(releases: Sequence[Sample], prior: Prior) -> Base:
-    """The releases, the newest first, as far as each fits to those after it."""
-    count, mean, squares = releases[0]
-    of_prior, weight = prior.degrees, prior.degrees * prior.variance
-    limits = _squared_quantiles(of_prior)
-    for place in range(1, len(releases)):
-        others, before, more = releases[place]
-        apart = before - mean
-        within, far, total = squares + more, apart * apart, count + others
-        of_all = of_prior + total - 2
+def _columns(samples: Sequence[Sample]) -> _Columns:
+    import numpy as np  # noqa: PLC0415
+
+    return _Columns(*np.array(samples, dtype=float).reshape(-1, 3).T)
+
+
+def _baselines(asked: Sequence[Question], prior: Prior) -> _Baselines:
+    """The releases before each new one, the newest first, as far as each fits to those after it."""
+    import numpy as np  # noqa: PLC0415
+
+    lists = {id(it.releases): it.releases for it in asked}
+    starts = dict(zip(lists, accumulate(map(len, lists.values()), initial=0), strict=False))
+    every = _columns([one for releases in lists.values() for one in releases])
+    first = np.array([starts[id(it.releases)] for it in asked])
+    at = first + [it.num_before - 1 for it in asked]
+    count, mean, squares = (column[at] for column in every)
+    found = _Baselines(count, mean, squares, count.copy(), mean.copy(), np.ones_like(at))
+    most = int(max(sum(one.count for one in releases) for releases in lists.values()))
+    limits = np.array([quantile(prior.degrees + n, LEVEL) ** 2 for n in range(most)])
+    rest = np.arange(len(at))
+    for num_releases in naturals(2):
+        rest = rest[at[rest] > first[rest]]
+        if not rest.size:
+            break
+        at[rest] -= 1
+        others, other, more = (column[at[rest]] for column in every)
+        count, mean = found.count[rest], found.mean[rest]
+        total, apart = count + others, other - mean
+        far, within = apart * apart, found.squares[rest] + more
+        limit = limits[(total - 2).astype(int)]
+        of_all = prior.degrees + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
-        if far * count * others > limits[total] * (weight + within) / of_all * total:
-            return releases[:place], Sample(count, mean, squares)
-        # as samples are added, which would take as long again to be called
-        mean += apart * others / total
-        squares, count = within + far * count * others / total, total
-    return releases, Sample(count, mean, squares)
-
-
-class _SquaredQuantiles(dict[int, float]):
-    """The squares of quantiles of a prior's degrees of freedom and those of so many runs."""
-
-    def __init__(self, of_prior: float) -> None:
-        self._of_prior = of_prior
-
-    def __missing__(self, runs: int) -> float:
-        found = self[runs] = quantile(self._of_prior + runs - 2, LEVEL) ** 2
-        return found
-
-
-_squared_quantiles = cache(_SquaredQuantiles)
+        limit = limit * (prior.degrees * prior.variance + within) / of_all * total
+        fits = far * count * others <= limit
+        added = mean + apart * others / total, within + far * count * others / total
+        rest, total, mean, squares = (it[fits] for it in (rest, total, *added))
+        found.count[rest], found.mean[rest], found.squares[rest] = total, mean, squares
+        found.num_releases[rest] = num_releases
+        if num_releases <= BASELINE:
+            found.held_count[rest], found.held_mean[rest] = total, mean
+    return found
 
 
 def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:
@@ -226,13 +274,13 @@ def adjusted(chances: Sequence[float]) -> list[float]:
     Benjamini and Hochberg (1995), doi:10.1111/j.2517-6161.1995.tb02031.x. This is
     `scipy.stats.false_discovery_control`, which takes a second to import.
     """
-    order = sorted(range(len(chances)), key=chances.__getitem__)
-    found, least = [1.0] * len(chances), 1.0
-    for rank in range(len(order), 0, -1):
-        place = order[rank - 1]
-        least = min(least, chances[place] * len(chances) / rank)
-        found[place] = least
-    return found
+    import numpy as np  # noqa: PLC0415
+
+    order = np.argsort(chances)[::-1]
+    ranks = np.arange(len(chances), 0, -1)
+    found = np.ones(len(chances))
+    found[order] = np.minimum.accumulate(np.array(chances)[order] * len(chances) / ranks)
+    return np.minimum(found, 1.0).tolist()  # type: ignore[no-any-return]
 
 
 def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
@@ -287,3 +335,54 @@ def fitted(variances: Sequence[tuple[float, float]]) -> Prior:
     spread -= sum(trigamma(degrees / 2) for _, degrees in variances) / len(logs)
     half = min(inverse_trigamma(spread), _MOST_DEGREES / 2) if spread > 0 else _MOST_DEGREES / 2
     return Prior(2 * half, exp(mean + digamma(half) - log(half)))
+
+
+@cache
+def _special() -> ModuleType:
+    from scipy import special  # noqa: PLC0415  importing it takes longer than most comparisons
+
+    found: ModuleType = special
+    return found
+
+
+def two_sided(t: Any, degrees: Any = None) -> Any:
+    """The chance that Student's t is as far from zero or farther; without degrees, normal.
+
+    Of numbers or of arrays of them.
+    """
+    far = -abs(t)
+    return 2 * (_special().ndtr(far) if degrees is None else _special().stdtr(degrees, far))
+
+
+@cache
+def quantile(degrees: float, level: float) -> float:
+    """The t beyond which, on both sides together, `level` of Student's distribution lies."""
+    special, below = _special(), 1 - level / 2
+    return float(special.ndtri(below) if degrees == inf else special.stdtrit(degrees, below))
+
+
+@cache
+def digamma(x: float) -> float:
+    """The derivative of the logarithm of the gamma function."""
+    return float(_special().psi(x))
+
+
+@cache
+def trigamma(x: float) -> float:
+    """The derivative of `digamma`."""
+    return float(_special().polygamma(1, x))
+
+
+def inverse_trigamma(value: float) -> float:
+    """The x at which the trigamma function has a positive value, by Newton's method.
+
+    On its inverse, which is nearly linear, as `trigammaInverse` of the R package limma has it.
+    """
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        now = trigamma(found)
+        step = now * (1 - now / value) / float(_special().polygamma(2, found))
+        found += step
+        if abs(step) < 1e-8 * found:
+            break
+    return found

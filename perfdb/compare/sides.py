@@ -72,7 +72,7 @@ class Shown:
     def __init__(self, side: "Side", metric: str) -> None:
         """Everything that the verdicts on later releases read."""
         self._side, self._metric = side, metric
-        self.figures = figures = side._figures(metric)
+        self.figures = figures = side.comparable_figures(metric)
         """The figure of each finished run that has one."""
         self.median = median(figures) if len(figures) > 1 else figures[0] if figures else None
         """The median of the figures, which a verdict compares.
@@ -100,16 +100,15 @@ class Shown:
         return self._noise
 
     def _by_steps(self) -> tuple[float, str | None]:
-        side, run = self._side, self._side.shown
-        is_lone = side.origin != Origin.PUBLISHED and len(self.figures) == 1
-        if side.is_uneven(self._metric):
+        side, run, count = self._side, self._side.shown, len(self.figures)
+        is_lone = count == 1 and side.origin != Origin.PUBLISHED
+        if self._metric == RATE and side.is_uneven:
             return 0.0, LONE_AND_UNEVEN if is_lone else None
         # A log that prints one mean for many steps shows no more than there are means.
-        count, apart = run.num_means or run.num_steps, _steps_apart(run)
-        if not count or apart is None or not self.figures:
+        steps, apart = run.num_means or run.num_steps, _steps_apart(run)
+        if not steps or apart is None or not count:
             return 0.0, NO_STEPS if is_lone else None
-        error = of_steps(apart, count) / sqrt(len(self.figures))
-        return error, NO_STEPS if is_lone and count <= 1 else None
+        return of_steps(apart, steps) / sqrt(count), NO_STEPS if is_lone and steps <= 1 else None
 
     @property
     def half_digit(self) -> float:
@@ -146,11 +145,12 @@ class _ByMetric(dict[str, Shown]):
         return made
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Side:
     """The results of one case at one release from one origin: one or several runs.
 
-    What follows from them is worked out once: a side is in the history of each later release.
+    What follows from them is worked out once: a side is in the history of each later release. It
+    is never changed; a frozen class would take twice as long to make, and there are many.
     """
 
     results: tuple[Result, ...]
@@ -175,14 +175,13 @@ class Side:
 
     def __post_init__(self) -> None:
         """Work out what follows from the results."""
-        finished = tuple([one for one in self.results if one.counts])
-        shown = self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
-        known = (
-            ("finished", finished), ("shown", shown), ("origin", shown.origin),
-            ("windows", _windows(*{one.window for one in finished})), ("by", _ByMetric(self)),
-        )  # fmt: skip
-        for name, value in known:
-            object.__setattr__(self, name, value)
+        self.finished = finished = tuple([one for one in self.results if one.counts])
+        self.shown = (
+            self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
+        )
+        self.origin = self.shown.origin
+        self.windows = _windows(*{one.window for one in finished})
+        self.by = _ByMetric(self)
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
         """The same by another convention: the FLOPs of runs that count as the one shown, scaled."""
@@ -195,7 +194,7 @@ class Side:
             scaled = {name: value * factor for name, value in known.items()}
             return replace(one, flops_convention=convention, **scaled)  # type: ignore[arg-type]
 
-        return replace(self, results=tuple(map(moved, self.results)), stated=self)
+        return Side(tuple(map(moved, self.results)), self.has_whole_samples, stated=self)
 
     def median(self, metric: str) -> float | None:
         """The median of the runs' figures, which a verdict compares."""
@@ -208,8 +207,13 @@ class Side:
         """
         return self.by[metric].figures
 
-    def _figures(self, metric: str) -> list[float]:
-        known = [one.figure(metric) for one in self._comparable(metric)]
+    def comparable_figures(self, metric: str) -> list[float]:
+        """The same, as `by` keeps it."""
+        runs: Iterable[Result] = self.finished
+        if metric in CONVENTION_BOUND:
+            convention = self.shown.flops_convention
+            runs = [it for it in runs if it.flops_convention == convention]
+        known = [getattr(one, metric) for one in runs]
         return [it for it in known if it is not None and 0 < it < inf]
 
     def rounding(self, metric: str) -> float:
@@ -219,21 +223,15 @@ class Side:
             return 0.0
         return self.shown.sequence_length / self.shown.num_gpus / 2 / rate
 
-    def _comparable(self, metric: str) -> Iterable[Result]:
-        if metric not in CONVENTION_BOUND:
-            return self.finished
-        convention = self.shown.flops_convention
-        return [it for it in self.finished if it.flops_convention == convention]
-
-    def is_uneven(self, metric: str) -> bool:
-        """Whether its figures depend on how many tokens the steps happened to have."""
-        variable = NoteCode.VARIABLE_LENGTH_STEPS
-        noted = [one for one in self.finished if one.notes] if metric == RATE else []
-        return any(one.has_note(variable) for one in noted)
+    @property
+    def is_uneven(self) -> bool:
+        """Whether its rates depend on how many tokens the steps happened to have."""
+        noted = [one for one in self.finished if one.notes]
+        return any(one.has_note(NoteCode.VARIABLE_LENGTH_STEPS) for one in noted)
 
     def is_usable(self, metric: str) -> bool:
         """Whether another figure can be compared with that of this side."""
-        return self.median(metric) is not None and not self.shown.has_open_errors
+        return self.by[metric].usable is not None
 
     @property
     def failed(self) -> tuple[Result, ...]:
@@ -288,8 +286,8 @@ def rounding_pages(results: Iterable[Result]) -> Pages:
 def side_of(results: Iterable[Result], rounding: Pages = frozenset()) -> Side:
     """The results of a case, which know whether their page rounds samples/s."""
     side = Side(tuple(results))
-    if (side.shown.release_id, side.shown.source) in rounding:
-        return replace(side, has_whole_samples=True)
+    if rounding:
+        side.has_whole_samples = (side.shown.release_id, side.shown.source) in rounding
     return side
 
 

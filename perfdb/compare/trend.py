@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
-from perfdb.compare.context import back_from, terms_of
+from perfdb.compare.context import back_from, best_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.releases import Choice, in_order
@@ -24,15 +24,15 @@ from perfdb.compare.sides import (
 from perfdb.compare.verdict import (
     CHANGED,
     OPEN,
-    TERMS,
     Judgement,
+    Pair,
     Terms,
     Verdict,
     controlled,
     judge,
+    judged,
 )
 from perfdb.groups import grouped
-from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
 from perfdb.versions import is_numbered
 
@@ -43,21 +43,22 @@ class Point(NamedTuple):
     """The figure of a release, and its change since the one before that has one without errors.
 
     `release` is its version, '25.04', with its '[CONTAINER]' where the version has several.
-    `judgement` and `against`, the release before, are None for the first one; `differences` are
-    the fields of the configuration that changed since. The runs of `side` are in the order of time
-    (logs, of unknown times, as they were ingested).
+    `judgement`, `before` and its name `against` are None for the first one. `is_apart`: it has no
+    place in the order of releases, as it is a rolling branch, or not stated. The runs of `side` are
+    in the order of time (logs, of unknown times, as they were ingested).
     """
 
     release: str
     side: Side
     judgement: Judgement | None
-    differences: Differences
+    before: Side | None
     against: str | None
+    is_apart: bool
 
     @property
-    def is_apart(self) -> bool:
-        """Whether it has no place in the order of releases: a rolling branch, or not stated."""
-        return not is_numbered(self.side.shown.release)
+    def differences(self) -> Differences:
+        """The fields of the configuration that changed since the release before."""
+        return differences(self.before.shown, self.side.shown) if self.before else {}
 
     @property
     def verdict(self) -> Verdict | None:
@@ -101,11 +102,13 @@ class Series:
     level: Level
     metric: str
     points: tuple[Point, ...]
+    terms: Terms
+    num_series: int
+    """How many are followed with it, each of which may be the one that differs by chance."""
+    of_best: tuple[int, Judgement] | None = None
+    """The last of `usable` against the best of the others, behind that one's place."""
     missing_in: str | None = None
     gave_way: bool = False
-    terms: Terms = TERMS
-    num_series: int = 1
-    """How many are followed with it, each of which may be the one that differs by chance."""
 
     @property
     def shown(self) -> Result:
@@ -147,7 +150,7 @@ class Series:
     @property
     def recovered(self) -> bool:
         """Whether the last release is no longer slower than the one before the regression."""
-        return self.regression is not None and self._is_made_up_for(self.regression)
+        return self.regression is not None and not self._standing
 
     @cached_property
     def _slower(self) -> list[Point]:
@@ -159,34 +162,34 @@ class Series:
 
     def _is_made_up_for(self, slower: Point) -> bool:
         """Whether the last release is faster than it, for sure, and not slower than before it."""
-        if self._since(slower).verdict in (Verdict.SAME, Verdict.FASTER):
+        since = self._since(slower).verdict
+        if since in (Verdict.SAME, Verdict.FASTER):
             return True
-        gained = self._judge(slower, self._usable[-1]).verdict
-        return gained is Verdict.FASTER and self._since(slower).verdict is Verdict.UNKNOWN
+        gained = self._judge(slower, self.usable[-1]).verdict
+        return gained is Verdict.FASTER and since is Verdict.UNKNOWN
 
     def _since(self, slower: Point) -> Judgement:
         """The last release against the one before a regression."""
-        return self._judge(self._before(slower), self._usable[-1])
+        return self._judge(self._before(slower), self.usable[-1])
 
     def _judge(self, before: Point, after: Point) -> Judgement:
         """One release against another, whatever lies between."""
-        place = self._usable.index(before)
-        earlier = [point.side for point in self._usable[:place][::-1]]
+        earlier = [point.side for point in self.usable[: self.usable.index(before)][::-1]]
         return judge(before.side, after.side, self.metric, earlier, self.terms)
 
     def _before(self, slower: Point) -> Point:
-        return self._usable[self._usable.index(slower) - 1]
+        return self.usable[self.usable.index(slower) - 1]
 
     @cached_property
-    def _usable(self) -> list[Point]:
+    def usable(self) -> tuple[Point, ...]:
         """The releases that another one can be compared with."""
-        return [point for point in self.releases if point.side.is_usable(self.metric)]
+        return tuple([it for it in self.releases if it.side.is_usable(self.metric)])
 
     @cached_property
     def change_points(self) -> Mapping[str, float]:
         """The releases from which on it is at another level, with the ratio of the two."""
-        moved = of_sides([point.side for point in self._usable], self.metric, self.terms)
-        return {self._usable[place].release: ratio for place, ratio in moved.items()}
+        moved = of_sides([point.side for point in self.usable], self.metric, self.terms)
+        return {self.usable[place].release: ratio for place, ratio in moved.items()}
 
     @cached_property
     def decline(self) -> Decline | None:
@@ -203,22 +206,19 @@ class Series:
         before = [self._judge(found.best, self._before(it)) for it in self._standing]
         return found if all(map(self._is_clear, before)) else None
 
-    @cached_property
+    @property
     def _below_best(self) -> Decline | None:
         """The decline, whatever regressions stand."""
-        if len(self._usable) < 2 or self.gave_way:
+        if self.of_best is None or self.gave_way or not self._is_clear(self.of_best[1]):
             return None
-        *earlier, newest = self._usable
-        sign = 1 if METRICS[self.metric].better == "higher" else -1
-        best = max(earlier, key=lambda one: sign * (one.side.median(self.metric) or 0.0))
-        judged = self._judge(best, newest)
-        return Decline(best, newest, judged) if self._is_clear(judged) else None
+        place, found = self.of_best
+        return Decline(self.usable[place], self.usable[-1], found)
 
     def _is_clear(self, judged: Judgement) -> bool:
         """Whether it is slower, though one of the earlier releases is the best by chance."""
         if judged.verdict is not Verdict.SLOWER or judged.rate is None:
             return judged.verdict is Verdict.SLOWER
-        ways = (len(self._usable) - 1) * self.num_series
+        ways = (len(self.usable) - 1) * self.num_series
         return judged.rate * ways <= noise.FALSE_DISCOVERIES_OF_GATE
 
     @property
@@ -232,16 +232,20 @@ class Series:
         What is slower now by less than `least`, a fraction, does not count. Where the last release
         cannot be distinguished from the one before a regression, the regression counts.
         """
+        return any(one.reaches(least) for one in self._slower_now)
+
+    @cached_property
+    def _slower_now(self) -> list[Judgement]:
         found = [self._below_best.judgement] if self._below_best else []
         for one in self._open:
             if one.judgement is None or one.verdict is not Verdict.SLOWER:
                 continue
             if not one.judgement.closes:
                 continue
-            if one.is_apart or not self._is_made_up_for(one):
+            if one.is_apart or one in self._standing:
                 now = one.judgement if one.is_apart else self._since(one)
                 found.append(now if now.verdict is Verdict.SLOWER else one.judgement)
-        return any(one.reaches(least) for one in found)
+        return found
 
     @cached_property
     def failed(self) -> tuple[Point, ...]:
@@ -322,6 +326,42 @@ Sides = dict[str, list[Side]]
 """The sides of each release, in the order of releases: one of each case."""
 
 
+@dataclass
+class _Track:
+    """A work or a case over releases, by a metric.
+
+    `pairs`: each point but the first against the release before it. `best`: the last release that
+    can be compared against the best one before it, if there is one.
+    """
+
+    metric: str
+    points: list[Point] = field(default_factory=list)
+    line: list[Side] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+    best: tuple[Pair, ...] = ()
+    judgements: list[Judgement] = field(default_factory=list)
+    of_best: tuple[int, Judgement] | None = None
+
+    @classmethod
+    def of(cls, by_release: Sides, metric: str) -> Self:
+        """A point for each release: the case with the best figure."""
+        made, against = cls(metric), None
+        for name, sides in by_release.items():
+            side = sides[0] if len(sides) == 1 else max(sides, key=lambda it: goodness(it, metric))
+            before = made.line[-1] if made.line else None
+            is_apart = not is_numbered(side.shown.release)
+            made.points.append(Point(name, side, None, before, against, is_apart))
+            if before:
+                made.pairs.append(Pair(before, side, metric, made.line, len(made.line)))
+            if not is_apart and (before is None or side.is_usable(metric)):
+                made.line.append(side)
+                against = name
+        if best := best_of(made.line[:-1], metric):
+            place = next(place for place, it in enumerate(made.line, start=1) if it is best)
+            made.best = (Pair(best, made.line[-1], metric, made.line, place),)
+        return made
+
+
 @dataclass(frozen=True)
 class _Followed:
     """Results by their work and by their case, of one origin each, and how they are judged."""
@@ -329,17 +369,19 @@ class _Followed:
     of_works: Sequence[Sides]
     of_cases: Sequence[Sides]
     terms: Terms
-    _of_lone_cases: dict[object, tuple[Point, ...]] = field(default_factory=dict)
-    """The points of work that is done in one way alone: they are those of its case."""
+    _of_lone_cases: dict[object, _Track] = field(default_factory=dict)
+    """Work that is done in one way alone is followed as its case is."""
 
     @classmethod
     def of(cls, results: Iterable[Result], choices: Sequence[Choice], margin: float) -> Self:
         """All that is followed of the results. `choices` are the releases in their order."""
-        names = in_order(choices)
-        place = {release_id: place for place, release_id in enumerate(names)}
-        ordered = sorted(
-            results, key=lambda one: (not is_numbered(one.release), place[one.release_id])
-        )
+        known, names = tuple(results), in_order(choices)
+        versions = {one.release_id: one.release for one in known}
+        order = {
+            release_id: (not is_numbered(versions.get(release_id)), place)
+            for place, release_id in enumerate(names)
+        }
+        ordered = sorted(known, key=lambda one: order[one.release_id])
         rounding = rounding_pages(ordered)
         runs = grouped(
             ordered, lambda it: (it.workload_key, it.case_key, it.origin, names[it.release_id])
@@ -350,66 +392,47 @@ class _Followed:
             if len(some) > 1:
                 some.sort(key=lambda one: (one.started_at or LONG_AGO, one.result_id))
             side = side_of(some, rounding)
-            for known, key in ((works, work), (cases, case)):
-                known.setdefault((key, origin), {}).setdefault(release, []).append(side)
+            for of_each, key in ((works, work), (cases, case)):
+                of_each.setdefault((key, origin), {}).setdefault(release, []).append(side)
         of_cases = list(cases.values())
         terms = terms_of(([it for (it,) in one.values()] for one in of_cases), margin)
         return cls(list(works.values()), of_cases, terms)
 
     def series(self, level: Level, metric: str | None) -> list[Series]:
-        """A series of each work or of each case."""
-        made = []
-        for sides in self.of_cases if level is Level.CONFIGURATION else self.of_works:
-            every = [side for some in sides.values() for side in some]
-            chosen = metric_for(every, every, metric)
-            of_one = {(it.shown.case_key, it.origin, chosen) for it in every}
-            known = self._of_lone_cases if len(of_one) == 1 else {}
-            key = of_one.pop()
-            if key not in known:
-                known[key] = tuple(_points(sides, chosen, self.terms))
-            points = known[key]
-            made.append(Series(level, chosen, points, terms=self.terms))
-        return sorted(_controlled(made), key=_order)
+        """A series of each work or of each case, with verdicts that hold over all of them."""
+        of_each = self.of_cases if level is Level.CONFIGURATION else self.of_works
+        tracks = [self._track(sides, metric) for sides in of_each]
+        new = [it for it in tracks if not it.judgements]
+        asked = [pair for it in new for pair in (*it.pairs, *it.best)]
+        found = iter(judged(asked, self.terms))
+        for it in new:
+            it.judgements = [back_from(next(found), pair, self.terms) for pair in it.pairs]
+            for pair in it.best:
+                it.of_best = pair.place - len(it.line) - 1, next(found)
+        settled = iter(controlled([one for it in tracks for one in it.judgements]))
 
+        def made(it: _Track) -> Series:
+            points = [point._replace(judgement=next(settled)) if point.before else point
+                      for point in it.points]  # fmt: skip
+            return Series(level, it.metric, tuple(points), self.terms, len(tracks), it.of_best)
 
-def _controlled(found: Sequence[Series]) -> list[Series]:
-    """The series with verdicts that hold over all of them together."""
-    judged = [point.judgement for one in found for point in one.points if point.judgement]
-    known = iter(controlled(judged))
+        return sorted(map(made, tracks), key=_order)
 
-    def settled(point: Point) -> Point:
-        if point.judgement is None:
-            return point
-        return point._replace(judgement=next(known))
-
-    return [
-        replace(one, points=tuple(map(settled, one.points)), num_series=len(found)) for one in found
-    ]
+    def _track(self, sides: Sides, metric: str | None) -> _Track:
+        every = [side for some in sides.values() for side in some]
+        chosen = metric_for(every, every, metric)
+        (case, *others) = {it.shown.case_key for it in every}
+        if others:
+            return _Track.of(sides, chosen)
+        key = case, every[0].origin, chosen
+        if key not in self._of_lone_cases:
+            self._of_lone_cases[key] = _Track.of(sides, chosen)
+        return self._of_lone_cases[key]
 
 
 def _order(one: Series) -> tuple[object, ...]:
     it = one.shown
     return (*work_order(it), it.framework, one.level.value, *layout_order(it), it.origin)
-
-
-def _points(by_release: Sides, metric: str, terms: Terms) -> Iterator[Point]:
-    """A point for each release: the case with the best figure."""
-    before: Point | None = None
-    earlier: list[Side] = []
-    for name, sides in by_release.items():
-        side = sides[0] if len(sides) == 1 else max(sides, key=lambda it: goodness(it, metric))
-        if before is None:
-            point = Point(name, side, None, {}, None)
-        else:
-            a = before.side
-            judged = judge(a, side, metric, earlier, terms)
-            judged = back_from(judged, a, side, [a, *earlier], (metric, terms))
-            changed = differences(a.shown, side.shown)
-            point = Point(name, side, judged, changed, before.release)
-        yield point
-        if not point.is_apart and (before is None or side.is_usable(metric)):
-            earlier = [before.side, *earlier] if before else []
-            before = point
 
 
 def follow_each(
@@ -439,23 +462,24 @@ def noted_missing(
     def key(point: Point, release: str | None = None) -> tuple[str, Origin, str]:
         return point.side.shown.case_key, point.side.origin, release or point.release
 
-    ran = {(point.side.shown.system, point.release) for one in found for point in one.points}
-    followed = {
-        key(point) for one in found if one.level is not Level.WORKLOAD for point in one.points
-    }
+    of_cases = [one for one in found if one.level is Level.CONFIGURATION]
+    of_works = [one for one in found if of_cases and one.level is Level.WORKLOAD]
+    followed = {key(point) for one in of_cases for point in one.points if of_works}
     replaced = {
         key(before)
-        for one in found
-        if one.level is Level.WORKLOAD
+        for one in of_works
         for before, after in pairwise(one.releases)
         if key(after, before.release) not in followed or after.verdict is Verdict.FASTER
     }
+    is_boxed = any("[" in name for names in versions.values() for name in names)
+    ran = {(one.shown.system, point.release) for one in found for point in one.points if is_boxed}
 
     def noted(one: Series) -> Series:
         is_case = one.level is Level.CONFIGURATION
         if is_case and replaced & set(map(key, one.releases[-1:])):
             return replace(one, gave_way=True)
-        return replace(one, missing_in=next(_lacking(one, versions, ran), None))
+        missing_in = next(_lacking(one, versions, ran), None)
+        return replace(one, missing_in=missing_in) if missing_in else one
 
     return list(map(noted, found))
 

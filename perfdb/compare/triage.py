@@ -67,17 +67,29 @@ def notes(match: Match) -> Iterator[str]:
         yield from (f"{name}: {text}" for text in report.footnotes(side))
 
 
+def tables(
+    found: Comparison, shown: Collection[str] = ONLY
+) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """The groups that have any: name, columns and rows of each."""
+    for name, matches in groups(found.matched).items():
+        if name in shown:
+            yield name, COLUMNS, [cells(match) for match in matches]
+    for name, sides, others in ((NEW, found.only_b, ()), (MISSING, found.only_a, found.only_b)):
+        if sides and name in shown:
+            yield name, ("Case", "Figure", "Value"), [lone(side, others) for side in sides]
+
+
 def markdown(title: str, found: Comparison, shown: Collection[str] = ONLY) -> str:
     """A comment for a pull request: the summary, and a table for each group."""
     parts = [f"### {title}", report.summary(found)]
-    for name, matches in groups(found.matched).items():
-        if name in shown:
-            parts.append(_table(name, COLUMNS, [cells(match) for match in matches]))
-    for name, sides, others in ((NEW, found.only_b, ()), (MISSING, found.only_a, found.only_b)):
-        if sides and name in shown:
-            rows = [lone(side, others) for side in sides]
-            parts.append(_table(name, ("Case", "Figure", "Value"), rows))
+    for name, columns, rows in tables(found, shown):
+        parts.append(f"**{named(name)}** ({len(rows)})\n\n{table(columns, rows)}")
     return "\n\n".join(parts)
+
+
+def named(group: str) -> str:
+    """'Cannot tell': the title of a group."""
+    return group.replace("-", " ").capitalize()
 
 
 def lone(side: Side, others: Sequence[Side], asked: str | None = None) -> tuple[str, ...]:
@@ -86,10 +98,6 @@ def lone(side: Side, others: Sequence[Side], asked: str | None = None) -> tuple[
     remarks = report.remark_of(side), nearest_text(side, others)
     case = filter(None, (report.workload(it), report.configuration(it), *remarks))
     return "\n".join(case), metric.title, report.figure(it, metric.name)
-
-
-def _table(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return f"**{name.replace('-', ' ').capitalize()}** ({len(rows)})\n\n{table(columns, rows)}"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,21 +1,22 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from perfdb import stated
 from perfdb.audit.interval import half_unit
-from perfdb.compare import noise
-from perfdb.compare.noise import MARGIN, Prediction, Prior, Sample
-from perfdb.compare.sides import Side, usable
-from perfdb.metrics import CONVENTION_BOUND, METRICS
+from perfdb.compare import flops_count, noise
+from perfdb.compare.flops_count import ROUNDOFF
+from perfdb.compare.noise import MARGIN, Prediction, Prior, Question, Sample
+from perfdb.compare.sides import Side
+from perfdb.groups import grouped
+from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome, Result
-from perfdb.stated import MFU, RATE
-from perfdb.units import number, percent, significant, text
+from perfdb.units import number, percent, text
 
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
@@ -25,15 +26,6 @@ SAME_PUBLISHED: Final = 0.01
 
 SAME_AGAIN: Final = 0.04
 """By how much a run may differ from another run and have it again; single runs show no less."""
-
-_RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
-"""What tokens/s/GPU are known by; the first that a result states."""
-_TFLOPS: Final = "model_tflops_per_sec_per_gpu"
-_ROUNDOFF: Final = 1e-9
-"""The relative error that floating-point arithmetic may add."""
-_SAME_COUNT: Final = 0.001
-"""By how much two counts of FLOPs per token may differ and be one, if their digits say less: a file
-may pad a figure with zeros that nobody measured. Conventions are further apart."""
 
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "error",
@@ -70,13 +62,38 @@ OPEN: Final = (Verdict.UNKNOWN, Verdict.NOT_COMPARABLE)
 """The verdicts that say nothing of a change."""
 
 
+class Why(NamedTuple):
+    """Why there is no verdict, or how B ended where it failed."""
+
+    words: str | None
+    cause: str | None = None
+    """The same without the numbers of this pair; None: as `words`."""
+
+
+class Doubt(NamedTuple):
+    """What the noise leaves open, which is put into words where it is shown."""
+
+    prediction: Prediction
+    margin: float
+
+    @property
+    def words(self) -> str:
+        """'±9.4%; 4 repeats would tell'."""
+        repeats = self.prediction.repeats(self.margin)
+        return f"±{percent(self.prediction.half)}; {f'{repeats} ' if repeats else ''}{self.cause}"
+
+    @property
+    def cause(self) -> str:
+        """Whether repeats would tell."""
+        is_known = self.prediction.repeats(self.margin) is not None
+        return "repeats would tell" if is_known else "too noisy for repeats to tell"
+
+
 class Judgement(NamedTuple):
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
     The interval is of B over the baseline, up to three releases that A is the last of;
-    `num_baseline` are the releases whose runs show the noise. `reason` says how B ended, where it
-    failed, and why there is no verdict.
-    `cause`: why there is no verdict, without the numbers of this pair; None: as `reason`.
+    `num_baseline` are the releases whose runs show the noise.
     `rate`: the least false discovery rate, over all that was judged together, at which it is a
     change; None: no chance is in it, as of printed figures.
     """
@@ -85,12 +102,21 @@ class Judgement(NamedTuple):
     low: float | None
     high: float | None
     verdict: Verdict
-    reason: str | None = None
+    why: Why | Doubt | None = None
     rate: float | None = None
     num_baseline: int = 1
     restated: "Restated | None" = None
     """The figures of B as A counts FLOPs, of which the ratio is; None: both count alike."""
-    cause: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """How B ended, where it failed, and why there is no verdict."""
+        return self.why and self.why.words
+
+    @property
+    def cause(self) -> str | None:
+        """The same without the numbers of this pair; None: as `reason`."""
+        return self.why and self.why.cause
 
     @property
     def change(self) -> float:
@@ -125,8 +151,11 @@ class Terms:
 
     def prior(self, result: Result) -> Prior:
         """The prior of a result's case."""
-        found = self.priors.get(group(result)) or self.priors.get(None)
-        return found or noise.MLPERF
+        return self.prior_of(group(result))
+
+    def prior_of(self, alike: object) -> Prior:
+        """The prior of cases whose noise is alike."""
+        return self.priors.get(alike) or self.priors.get(None) or noise.MLPERF
 
 
 TERMS: Final = Terms()
@@ -135,6 +164,20 @@ TERMS: Final = Terms()
 def group(result: Result) -> tuple[str, str, int]:
     """The cases whose noise is alike: framework, system, and up to 8, 64, 512, … GPUs."""
     return result.framework, result.system, max(0, (result.num_gpus - 1).bit_length() - 1) // 3
+
+
+class Pair(NamedTuple):
+    """B against A, by a metric.
+
+    A is the last of the first `place` of `line`: the same case or work in the order of its
+    releases, which many pairs may share.
+    """
+
+    a: Side
+    b: Side
+    metric: str
+    line: Sequence[Side]
+    place: int
 
 
 def judge(
@@ -158,13 +201,29 @@ def judge(
       restated as A counts them.
     - `not judged`, whatever the figures say, where the audit has open errors of either side.
     """
-    if a.shown.outcome == Outcome.FINISHED != b.shown.outcome:
-        return Judgement(None, None, None, Verdict.FAILED, ENDED[b.shown.outcome])
-    judged = _by_figures(a, b, metric, earlier, terms)
-    if a.shown.has_open_errors or b.shown.has_open_errors:
-        cause = "an open error of the audit"
-        return judged._replace(verdict=Verdict.NOT_JUDGED, rate=None, cause=cause)
-    return judged
+    line = (*reversed(earlier), a)
+    (found,) = judged([Pair(a, b, metric, line, len(line))], terms)
+    return found
+
+
+def judged(pairs: Sequence[Pair], terms: Terms = TERMS) -> list[Judgement]:
+    """What `judge` says of each of many pairs: the noise model takes all of them at once."""
+    lines: Lines = {}
+    found = [_by_figures(it, terms, lines) for it in pairs]
+    asked = [(place, it) for place, it in enumerate(found) if isinstance(it, _Asked)]
+    for alike, some in grouped(asked, lambda it: group(pairs[it[0]].a.shown)).items():
+        predictions = noise.predicted([it.question for _, it in some], terms.prior_of(alike))
+        for (place, it), one in zip(some, predictions, strict=True):
+            found[place] = _by_interval(it, one, pairs[place].metric, terms)
+    return [_without_errors(it, one) for it, one in zip(pairs, found, strict=True)]  # type: ignore[arg-type]
+
+
+def _without_errors(pair: Pair, judged: Judgement) -> Judgement:
+    has_errors = pair.a.shown.has_open_errors or pair.b.shown.has_open_errors
+    if not has_errors or judged.verdict is Verdict.FAILED:
+        return judged
+    why = Why(judged.reason, "an open error of the audit")
+    return judged._replace(verdict=Verdict.NOT_JUDGED, rate=None, why=why)
 
 
 def judge_again(a: Side, b: Side, metric: str) -> Judgement:
@@ -180,7 +239,7 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
         return wide if wide.verdict is Verdict.SAME else found
     of_b = b.by[metric]
     least, lacks_noise = of_b.noise
-    is_fit = a.origin != b.origin and not _no_measure(a, b, metric) and not lacks_noise
+    is_fit = a.origin != b.origin and not flops_count.no_measure(a, b, metric) and not lacks_noise
     if not (is_fit and found.ratio and figure and of_b.sample):
         return found
     rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
@@ -189,69 +248,100 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return found._replace(verdict=verdict, reason=reason)
+    return found._replace(verdict=verdict, why=Why(reason))
 
 
-def controlled(judged: Sequence[Judgement]) -> list[Judgement]:
+def controlled(found: Sequence[Judgement]) -> list[Judgement]:
     """Judgements of one page: a change that so many cases show by chance cannot be told.
 
     Of the changes that are left, no more than `noise.FALSE_DISCOVERIES` are false.
     """
-    places = [place for place, one in enumerate(judged) if one.rate is not None]
-    rates = noise.adjusted([judged[place].rate or 0.0 for place in places])
-    found = list(judged)
-    for place, rate in zip(places, rates, strict=True):
-        one = judged[place]
-        verdict, reason, cause = one.verdict, one.reason, one.cause
-        if rate > noise.FALSE_DISCOVERIES and verdict in (*CHANGED, Verdict.RECOVERED):
-            verdict = Verdict.UNKNOWN
-            cause = "some differ so much by chance"
-            reason = f"of {len(places)} compared, {cause}: repeat it"
-        found[place] = Judgement(
-            one.ratio, one.low, one.high, verdict, reason, rate, one.num_baseline, one.restated,
-            cause,
-        )  # fmt: skip
-    return found
+    rates = [one.rate for one in found if one.rate is not None]
+    adjusted = iter(noise.adjusted(rates))
+    cause = "some differ so much by chance"
+    chance = Why(f"of {len(rates)} compared, {cause}: repeat it", cause)
+
+    def settled(one: Judgement) -> Judgement:
+        if one.rate is None:
+            return one
+        rate, told = next(adjusted), (*CHANGED, Verdict.RECOVERED)
+        if rate > noise.FALSE_DISCOVERIES and one.verdict in told:
+            one = one._replace(verdict=Verdict.UNKNOWN, why=chance)
+        return one._replace(rate=rate)
+
+    return list(map(settled, found))
 
 
-def _by_figures(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Terms) -> Judgement:
-    of_a, of_b = a.by[metric].sample, b.by[metric].sample
-    if of_a is None or of_b is None:
-        lacking = _not_of_both(a, b, metric)
-        return Judgement(None, None, None, Verdict.NOT_COMPARABLE, lacking)
+class _Asked(NamedTuple):
+    """A pair whose verdict is by the noise model."""
+
+    ratio: float
+    question: Question
+    digits: float = 0.0
+    """Half of the interval at the least, as no page is sharper than its digits."""
+    restated: "Restated | None" = None
+
+
+def _apart(why: str, ratio: float | None = None) -> Judgement:
+    return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, Why(why))
+
+
+def _by_figures(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
+    a, b, metric, *_ = pair
+    if a.shown.outcome == Outcome.FINISHED != b.shown.outcome:
+        return Judgement(None, None, None, Verdict.FAILED, Why(ENDED[b.shown.outcome]))
+    if a.by[metric].sample is None or b.by[metric].sample is None:
+        return _apart(_not_of_both(a, b, metric))
     if (tolerance := METRICS[metric].tolerance) is not None:
         return _by_tolerance(a, b, metric, tolerance)
-    if reason := _no_measure(a, b, metric):
-        if (as_a := _restated(a, b, metric)) is None:
-            return Judgement(_ratio(a, b, metric), None, None, Verdict.NOT_COMPARABLE, reason)
-        found, b = as_a
-        return _by_noise(a, b, metric, earlier, terms)._replace(restated=found)
-    return _by_noise(a, b, metric, earlier, terms)
+    if reason := flops_count.no_measure(a, b, metric):
+        if (as_a := flops_count.restated(a, b, metric)) is None:
+            return _apart(reason, _ratio(a, b, metric))
+        it, side = as_a
+        return _by_noise(pair._replace(b=side), terms, lines)._replace(restated=it)
+    return _by_noise(pair, terms, lines)
 
 
 def _ratio(a: Side, b: Side, metric: str) -> float:
     return (b.median(metric) or 1.0) / (a.median(metric) or 1.0)
 
 
-def _by_noise(a: Side, b: Side, metric: str, earlier: Sequence[Side], terms: Terms) -> Judgement:
+def _by_noise(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
     """By how much figures of the same quantity vary."""
+    a, b, metric, *_ = pair
     of_a, of_b, ratio = a.by[metric], b.by[metric], _ratio(a, b, metric)
     if reason := _not_alike(a, b):
-        return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, reason)
-    old, new = of_a.sample, of_b.sample
-    assert old is not None
-    assert new is not None
-    if a.origin == Origin.PUBLISHED and old.count == new.count == 1:
+        return _apart(reason, ratio)
+    assert of_b.sample is not None
+    is_published = a.origin == Origin.PUBLISHED
+    if is_published and len(of_a.figures) == len(of_b.figures) == 1:
         return _by_rounding(a, b, metric, terms.margin)
     (least_a, lacking_a), (least_b, lacking_b) = of_a.noise, of_b.noise
     if reason := lacking_a or lacking_b:
-        return Judgement(ratio, None, None, Verdict.UNKNOWN, reason)
-    samples = [old, *samples_before(a, earlier, metric)]
-    found = noise.predicted(samples, new, terms.prior(a.shown), hypot(least_a, least_b))
-    if a.origin == Origin.PUBLISHED:  # no page is sharper than its digits
-        digits = sum(it.half_digit for it in (of_a, of_b) if len(it.figures) == 1)
-        found = found._replace(least=max(digits, found.least))
-    return _by_interval(found, ratio, metric, terms.margin)
+        return Judgement(ratio, None, None, Verdict.UNKNOWN, Why(reason))
+    question = Question(*_before(pair, lines), of_b.sample, hypot(least_a, least_b))
+    lone = [it for it in (of_a, of_b) if is_published and len(it.figures) == 1]
+    return _Asked(ratio, question, sum(it.half_digit for it in lone))
+
+
+Lines = dict[tuple[int, object, str], tuple[list[Sample], list[int]]]
+"""The samples of a line of sides that show the noise of a kind, and how many are before a place."""
+
+
+def _before(pair: Pair, lines: Lines) -> tuple[list[Sample], int]:
+    """The samples of A and of the releases before it that show its noise, and how many they are."""
+    of_a = pair.a.by[pair.metric]
+    assert of_a.sample is not None
+    if of_a.usable is None:
+        *earlier, _ = pair.line[: pair.place]
+        known = [*samples_before(pair.a, earlier, pair.metric), of_a.sample]
+        return known, len(known)
+    key = id(pair.line), of_a.kind, pair.metric
+    if key not in lines:
+        fitting = [samples_before(pair.a, [it], pair.metric) for it in pair.line]
+        lines[key] = [it for some in fitting for it in some], [*accumulate(map(len, fitting))]
+    samples, counts = lines[key]
+    return samples, counts[pair.place - 1]
 
 
 def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
@@ -259,41 +349,39 @@ def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
     allowed = -log1p(-tolerance)
     ratio = _ratio(a, b, metric)
     if reason := _runs_differ(a, b, metric, allowed):
-        return Judgement(ratio, None, None, Verdict.UNKNOWN, reason, cause="too noisy to tell")
+        return Judgement(ratio, None, None, Verdict.UNKNOWN, Why(reason, "too noisy to tell"))
     return Judgement(ratio, None, None, _verdict(log(ratio), allowed, metric))
 
 
-def _by_interval(found: Prediction, ratio: float, metric: str, margin: float) -> Judgement:
+def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Judgement:
     """By the prediction interval, whose ratio is of the medians that are shown."""
-    half, apart = found.half, abs(found.change)
-    allowed, reason, cause = log1p(margin) * (1 + _ROUNDOFF), None, None
+    found = found.no_sharper(it.digits) if it.digits else found
+    half, apart, why = found.half, abs(found.change), None
+    allowed = log1p(terms.margin) * (1 + ROUNDOFF)
     if apart + half <= allowed:
         verdict = Verdict.SAME
     elif apart > max(half, allowed):
         verdict = _verdict(found.change, 0.0, metric)
     else:
-        more = found.repeats(margin)
-        cause = "repeats would tell" if more else "too noisy for repeats to tell"
-        repeats = f"{more} {cause}" if more else cause
-        verdict, reason = Verdict.UNKNOWN, f"±{percent(half)}; {repeats}"
+        verdict, why = Verdict.UNKNOWN, Doubt(found, terms.margin)
     low, high = exp(found.change - half), exp(found.change + half)
-    return Judgement(ratio, low, high, verdict, reason, found.p, found.num_releases, cause=cause)
+    return Judgement(it.ratio, low, high, verdict, why, found.p, found.num_releases, it.restated)
 
 
 def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     """By the rounding of two printed figures."""
     figure_a, figure_b = a.median(metric) or 1.0, b.median(metric) or 1.0
     change = log(figure_b / figure_a)
-    waived = _waived(a, b, metric)
+    waived = flops_count.waived(a, b, metric)
     digits = waived + a.by[metric].half_digit + b.by[metric].half_digit
     samples = sum(side.rounding(metric) for side in (a, b))
     allowed = max(digits, samples, log1p(margin))
-    verdict, reason, cause = _verdict(change, allowed, metric), None, None
-    if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + _ROUNDOFF):
+    verdict, why = _verdict(change, allowed, metric), None
+    if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + ROUNDOFF):
         what = "rounded samples/s" if samples > digits else "the digits printed"
-        cause = f"{what} leave it open"
-        verdict, reason = Verdict.UNKNOWN, f"{what} leave ±{percent(allowed)} open"
-    return Judgement(figure_b / figure_a, None, None, verdict, reason, cause=cause)
+        verdict = Verdict.UNKNOWN
+        why = Why(f"{what} leave ±{percent(allowed)} open", f"{what} leave it open")
+    return Judgement(figure_b / figure_a, None, None, verdict, why)
 
 
 def samples_before(a: Side, earlier: Iterable[Side], metric: str) -> list[Sample]:
@@ -338,7 +426,7 @@ def _not_of_both(a: Side, b: Side, metric: str) -> str:
 
 
 def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
-    if abs(change) <= tolerance * (1 + _ROUNDOFF):  # 9.30 and 9.20 differ by 0.1 and roundoff
+    if abs(change) <= tolerance * (1 + ROUNDOFF):  # 9.30 and 9.20 differ by 0.1 and roundoff
         return Verdict.SAME
     is_better = (change > 0) is (METRICS[metric].better == "higher")
     return Verdict.FASTER if is_better else Verdict.SLOWER
@@ -350,7 +438,7 @@ def _runs_differ(a: Side, b: Side, metric: str, allowed: float) -> str | None:
     apart = max(max(some) / min(some) for some in (ours, theirs))
     ends = min(theirs) / max(ours), max(theirs) / min(ours)
     verdicts = {_verdict(log(end), allowed, metric) for end in ends}
-    if log(apart) <= allowed * (1 + _ROUNDOFF) or len(verdicts) == 1:
+    if log(apart) <= allowed * (1 + ROUNDOFF) or len(verdicts) == 1:
         return None
     return f"too noisy to tell: runs {number((apart - 1) * 100, 1)} % apart"
 
@@ -365,72 +453,3 @@ def _not_alike(a: Side, b: Side) -> str | None:
     if a.origin == Origin.MEASURED and len(a.windows | b.windows) > 1:
         return f"windows differ: {text(a.window)} / {text(b.window)}"
     return None
-
-
-def _restated(a: Side, b: Side, metric: str) -> "tuple[Restated, Side] | None":
-    """B as A counts FLOPs, with the digits that it had; None where no formula tells.
-
-    The figures of both must be those of their conventions: what is left between the counts is
-    rounding.
-    """
-    from perfdb.audit import restated  # noqa: PLC0415  few comparisons need it
-
-    to, _ = restated.counted_alone(a.shown)
-    counted, note = restated.counted_alone(b.shown)
-    found = restated.restate(b.shown, counted, to, note) if to else None
-    value = found and (found.mfu if metric == MFU else found.tflops_per_sec_per_gpu)
-    stated_figure = usable(b.shown, metric)
-    if not found or not value or not stated_figure:
-        return None
-    side = b.with_flops(value / stated_figure, a.shown.flops_convention)
-    return None if _no_measure(a, side, metric) else (found, side)
-
-
-def _no_measure(a: Side, b: Side, metric: str) -> str | None:
-    """Why two figures that count FLOPs are no measure of each other; None where they are."""
-    if metric not in CONVENTION_BOUND:
-        return None
-    conventions = a.shown.flops_convention, b.shown.flops_convention
-    if None not in conventions and len(set(conventions)) > 1:
-        return f"FLOPs conventions differ: {conventions[0]} / {conventions[1]}"
-    counts = gflop_per_token_apart(a, b)
-    return f"GFLOP per token differ: {' / '.join(map(significant, counts))}" if counts else None
-
-
-def gflop_per_token_apart(a: Side, b: Side) -> tuple[float, float] | None:
-    """The GFLOP per token that two sides of the same work count; None where they may agree.
-
-    By TFLOP/s ÷ tokens/s, which may follow from the rate of all GPUs or the step time, with the
-    rounding of the four figures, and within a tenth of a per cent whatever their digits.
-    """
-    one, other = _gflop_per_token(a), _gflop_per_token(b)
-    if not one or not other:
-        return None
-    allowed = max(one[1] + other[1], _SAME_COUNT) + _ROUNDOFF
-    return (one[0], other[0]) if abs(other[0] / one[0] - 1) > allowed else None
-
-
-def _waived(a: Side, b: Side, metric: str) -> float:
-    """The share by which counts of FLOPs that are taken for the same differ beyond rounding."""
-    if metric not in CONVENTION_BOUND:
-        return 0.0
-    one, other = _gflop_per_token(a), _gflop_per_token(b)
-    if not one or not other:
-        return 0.0
-    apart = abs(other[0] / one[0] - 1)
-    return apart if apart > one[1] + other[1] + _ROUNDOFF else 0.0
-
-
-def _gflop_per_token(side: Side) -> tuple[float, float] | None:
-    """What a side counts, and the share of it that rounding leaves open."""
-    result = side.shown
-    known = {name: value for name in (*_RATES, _TFLOPS) if (value := usable(result, name))}
-    nothing: dict[str, float | None] = dict.fromkeys(_RATES)
-    tokens = stated.figure(replace(result, **(nothing | known)), RATE)  # type: ignore[arg-type]
-    if tokens is None or _TFLOPS not in known:
-        return None
-    rate = next(iter(known))
-    of_rate = half_unit(known[rate], rate, result.printed.get(rate)) / known[rate]
-    flops = usable((side.stated or side).shown, _TFLOPS) or known[_TFLOPS]
-    of_flops = half_unit(flops, _TFLOPS, result.printed.get(_TFLOPS)) / flops
-    return known[_TFLOPS] * 1e3 / tokens, max(of_rate, side.rounding(rate)) + of_flops
