@@ -6,7 +6,7 @@ from typing import NamedTuple
 from perfdb import catalog
 from perfdb.catalog import colors, titles
 from perfdb.catalog.colors import Shade
-from perfdb.record import Release, Result
+from perfdb.record import Result
 from perfdb.versions import natural
 
 PALETTE = (
@@ -28,8 +28,7 @@ class ResultAxis(NamedTuple):
 
 def release_name(result: Result) -> str:
     """'NeMo Framework 25.04'."""
-    name = Release(framework=result.framework, version=result.release).name
-    return titles.release(name)
+    return titles.release(result.release_name)
 
 
 def model(result: Result) -> str:
