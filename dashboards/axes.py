@@ -1,13 +1,12 @@
 """What results can be laid out along and grouped by: its title, its values, and its colors."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import NamedTuple
 
 from perfdb import catalog
 from perfdb.catalog import colors, titles
 from perfdb.catalog.colors import Shade
-from perfdb.record import Release, Result
+from perfdb.record import Result
 from perfdb.versions import natural
 
 PALETTE = (
@@ -29,12 +28,7 @@ class ResultAxis(NamedTuple):
 
 def release_name(result: Result) -> str:
     """'NeMo Framework 25.04'."""
-    return _release_title(result.framework, result.release)
-
-
-@cache
-def _release_title(framework: str, version: str | None) -> str:
-    return titles.release(Release(framework=framework, version=version).name)
+    return titles.release(result.release_name)
 
 
 def model(result: Result) -> str:

@@ -236,7 +236,7 @@ def frame(results: Sequence[Result], metrics: Sequence[str]) -> pd.DataFrame:
             "precision": titles.precision(it.precision) or None,
             "release_name": axes.release_name(it), "layout": layout(vars(it)),
             "task": titles.task(it.task), "origin": str(it.origin),
-            "source": f"{it.source}:{it.source_line}" if it.source_line else it.source,
+            "source": it.place,
             "run_link": f"runs?run={quote(it.run_id)}" if it.run_id else None,
         }  # fmt: skip
         figures_of = {name: stated.figure(it, name) for name in metrics}

@@ -45,9 +45,8 @@ def results(
 ) -> pd.DataFrame:
     """The current results, a row each, with the columns of `perfdb export results`."""
     with _store(db) as connection:
-        ids = known.release_ids(connection, release)
-        scope = Scope(framework=framework, system=system, model=model, release_ids=ids)
-        table = exported.table(connection, scope)
+        only = {"framework": framework, "system": system, "model": model}
+        table = exported.table(connection, known.scope_of(connection, release, **only))
     return _frame(table.names, table.rows)
 
 
@@ -60,8 +59,8 @@ def steps(run_id: str, *, db: str | None = None) -> pd.DataFrame:
 def findings(*, release: str | None = None, db: str | None = None) -> pd.DataFrame:
     """The findings of the last audit on current results."""
     with _store(db) as connection:
-        ids = known.release_ids(connection, release)
-        asked = within(connection, queries.current_findings(), Scope(release_ids=ids))
+        scope = known.scope_of(connection, release)
+        asked = within(connection, queries.current_findings(), scope)
         return _answer(connection, asked)
 
 

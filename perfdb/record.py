@@ -1,6 +1,6 @@
 """What a run and a published row are: the values that travel between the parts of perfdb."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -16,6 +16,17 @@ Scalar = bool | int | float | str
 MOST: Final = 2**63 - 1
 Count = Annotated[int, Field(gt=0, le=MOST)]
 """How many there are of something, no more than a computer counts."""
+
+
+def must(is_right: Callable[[str], object], message: str) -> AfterValidator:
+    """A check of a text in a file: where it fails, the message is what is wrong with it."""
+
+    def checked(text: str) -> str:
+        if not is_right(text):
+            raise ValueError(message)
+        return text
+
+    return AfterValidator(checked)
 
 
 class Frozen(BaseModel):
@@ -293,19 +304,19 @@ class Finding(Frozen):
     """What an audit rule reports of a result, or of a document (then without a model)."""
 
     rule: str
-    severity: Severity
-    fields: tuple[str, ...]
-    expected: str | None
-    found: str | None
+    severity: Severity = Severity.ERROR
+    fields: tuple[str, ...] = ()
+    expected: str | None = None
+    found: str | None = None
     message: str
     suggestion: str | None = None
     """The change of one field that would make the row consistent."""
-    model: str | None
-    system: str | None
-    release: str | None
-    source: str | None
-    source_line: int | None
-    framework: str | None
+    model: str | None = None
+    system: str | None = None
+    release: str | None = None
+    source: str | None = None
+    source_line: int | None = None
+    framework: str | None = None
     acknowledged: str | None = None
     """Who accepted it and why; None: nobody did."""
     result_id: int | None = Field(default=None, exclude=True)
@@ -408,6 +419,16 @@ class Result:
     def is_measured(self) -> bool:
         """Whether its figures are of a run, not of a published page."""
         return self.origin == Origin.MEASURED
+
+    @property
+    def release_name(self) -> str:
+        """'nemo 25.04'; a release without a known version is unattributed."""
+        return f"{self.framework} {self.release or UNATTRIBUTED}"
+
+    @property
+    def place(self) -> str:
+        """'page.md:132': where a page prints it; of a run the file with its steps."""
+        return f"{self.source}:{self.source_line}" if self.source_line else self.source
 
     @property
     def counts(self) -> bool:

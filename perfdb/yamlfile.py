@@ -264,6 +264,18 @@ def validate(document: Document, kind: type[Value]) -> Value | list[Diagnostic]:
         return list(dict.fromkeys(found))
 
 
+def checked(
+    document: Document | Unreadable, kind: type[Value], error: type[InputError] = InputError
+) -> Value:
+    """The document as a checked value. Raises the error with everything that is wrong with it."""
+    if isinstance(document, Unreadable):
+        raise error(document.problems)
+    found = validate(document, kind)
+    if isinstance(found, list):
+        raise error(found)
+    return found
+
+
 def _no_such_field(document: Document, place: Place, kind: type[BaseModel]) -> Diagnostic:
     remedy = suggestion(str(place[-1]), kind.model_fields) if len(place) == 1 else "remove it"
     return document.problem(place, "no such field", remedy)

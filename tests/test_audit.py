@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from sqlalchemy import URL
 
 from perfdb import catalog
-from perfdb.audit import across_releases, check, documents, interval, report
+from perfdb.audit import check, documents, interval, report
 from perfdb.audit.check import RULES, audit
 from perfdb.audit.rules import ReleaseRows
+from perfdb.audit.rules_flops import across_releases
 from perfdb.db.session import reading
 from perfdb.db.tables import of_json
 from perfdb.ingest import Options, ingest
@@ -128,21 +129,6 @@ def test_a_result_whose_figures_are_withheld_is_left_out() -> None:
     wrong = {"num_gpus": 7, "tensor_parallel": 2}
     assert () == audit([result(**wrong, withheld=Note.of(NoteCode.REPORTED, text="it failed"))])
     assert ["world_size"] == [finding.rule for finding in audit([result(**wrong)])]
-
-
-def test_a_finding_carries_whose_it_is_and_the_gravest_comes_first() -> None:
-    place = {"source": "page.md", "framework": "nemo", "release": "25.04", "result_id": 7}
-    found = audit(
-        [
-            result(**place, source_line=3, model="no-such-model"),
-            result(**place, source_line=9, data_parallel=4, tensor_parallel=1),
-        ]
-    )
-    assert [Severity.ERROR, Severity.INFO] == [finding.severity for finding in found]
-    assert ("data_parallel", "llama3-8b", "dgx-h100", "25.04", "page.md", 9, "nemo", 7) == (
-        found[0].rule, found[0].model, found[0].system, found[0].release, found[0].source,
-        found[0].source_line, found[0].framework, found[0].result_id,
-    )  # fmt: skip
 
 
 def test_a_message_names_models_systems_precisions_and_tasks_as_tables_do() -> None:
@@ -428,9 +414,7 @@ def test_the_page_of_the_rules_says_what_the_code_says() -> None:
     page = (ROOT / "docs" / "reference" / "audit.md").read_text()
     rules = page[page.index("## Rules") :]
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", rules, re.MULTILINE))
-    meanings = {name: rule.meaning for name, rule in RULES.items()}
-    meanings |= {module.NAME: module.MEANING for module in (documents, across_releases)}
-    assert meanings == listed
+    assert check.MEANINGS == listed
 
 
 def test_a_figure_is_as_exact_as_its_cell() -> None:
@@ -461,11 +445,11 @@ def test_releases_that_count_other_flops_are_named_with_both_figures_restated() 
                     model_tflops_per_sec_per_gpu=212.0)  # fmt: skip
     after = replace(before, release="25.11", tokens_per_sec_per_gpu=12040.0,
                     model_tflops_per_sec_per_gpu=277.0)  # fmt: skip
-    (found,) = across_releases.check([after, before])
+    (found,) = across_releases([after, before])
     assert ("25.11", Severity.WARNING) == (found.release, found.severity)
     for said in ("23.01 GFLOP per token in automodel 25.11", "17.90 in 25.09", "1.29 times"):
         assert said in found.message
     assert "272.4 in 25.09 (8 DGX-H100 GPUs, 212.0 printed)" in found.message
     near = replace(before, release="25.11", tokens_per_sec_per_gpu=11850.0)
     for other in (near, replace(after, framework="nemo"), replace(after, origin=Origin.MEASURED)):
-        assert [] == list(across_releases.check([before, other]))
+        assert [] == list(across_releases([before, other]))

@@ -178,12 +178,9 @@ PRECISION_FAULTS = [
 ]  # fmt: skip
 
 
-PEAKS = ("bf16", "fp8", "fp4")
-
-
 def systems(*files: Path) -> Collection[str]:
     """The names in files of systems."""
-    return load(files, System, partial(check_systems, peaks=PEAKS))
+    return load(files, System, partial(check_systems, peaks=("bf16", "fp8", "fp4")))
 
 
 def models(*files: Path) -> Collection[str]:
@@ -191,9 +188,9 @@ def models(*files: Path) -> Collection[str]:
     return load(files, Model, check_models)
 
 
-def precisions(file: Path) -> Collection[str]:
-    """The names in a file of precisions."""
-    return load([file], Precision, check_precisions)
+def precisions(*files: Path) -> Collection[str]:
+    """The names in files of precisions."""
+    return load(files, Precision, check_precisions)
 
 
 def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
@@ -204,21 +201,13 @@ def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
     return str(raised.value)
 
 
-def test_a_wrong_file_of_systems_gives_its_message(tmp_path: Path) -> None:
+def test_a_wrong_file_gives_its_message(tmp_path: Path) -> None:
     for text, message in SYSTEM_FAULTS:
-        said = complaint(systems, tmp_path / "systems.yaml", text)
-        assert f"systems.yaml:{message}" in said
-
-
-def test_a_wrong_model_gives_its_message(tmp_path: Path) -> None:
+        assert f".yaml:{message}" in complaint(systems, tmp_path / "systems.yaml", text)
     for text, name, message in MODEL_FAULTS:
         assert message in complaint(models, tmp_path / name, text)
-
-
-def test_a_wrong_file_of_precisions_gives_its_message(tmp_path: Path) -> None:
     for text, message in PRECISION_FAULTS:
-        said = complaint(precisions, tmp_path / "precisions.yaml", text)
-        assert f"precisions.yaml:{message}" in said
+        assert f".yaml:{message}" in complaint(precisions, tmp_path / "precisions.yaml", text)
 
 
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:

@@ -284,28 +284,29 @@ def test_only_what_is_between_markers_is_replaced_and_once(
     assert f"{before}{begin}{middle}{end}{after}" == page.read_bytes().decode()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("# No\n", "mine.md: has no markers; write <!-- perfdb:begin NAME -->"),
-        ("a\n<!-- perfdb:begin dfm/main/terms -->\nb\n", "mine.md:2: 'dfm/main/terms' has no end"),
-        ("a\n<!-- perfdb:end -->\n", "mine.md:2: an end without a begin"),
-        ("a <!-- perfdb:end -->\n", "mine.md:1: is no marker: a <!-- perfdb:end -->"),
-        ("<!-- perfdb:begn x -->\n", "mine.md:1: is no marker"),
-        (BLOCK.format("dfm/main/term"), "mine.md:1: nothing is called 'dfm/main/term'; did you "
-                                        "mean dfm/main/terms?"),
-        (BLOCK.format("dfm/main/terms") * 2, "mine.md:4: 'dfm/main/terms' is there twice"),
-    ],
-)  # fmt: skip
+MARKERS = [
+    ("# No\n", "mine.md: has no markers; write <!-- perfdb:begin NAME -->"),
+    ("a\n<!-- perfdb:begin dfm/main/terms -->\nb\n", "mine.md:2: 'dfm/main/terms' has no end"),
+    ("a\n<!-- perfdb:end -->\n", "mine.md:2: an end without a begin"),
+    ("a <!-- perfdb:end -->\n", "mine.md:1: is no marker: a <!-- perfdb:end -->"),
+    ("<!-- perfdb:begn x -->\n", "mine.md:1: is no marker"),
+    (BLOCK.format("dfm/main/term"), "mine.md:1: nothing is called 'dfm/main/term'; did you "
+                                    "mean dfm/main/terms?"),
+    (BLOCK.format("dfm/main/terms") * 2, "mine.md:4: 'dfm/main/terms' is there twice"),
+]  # fmt: skip
+"""Pages with damaged or unknown markers, and what is said of each."""
+
+
 def test_a_damaged_or_unknown_marker_is_an_error_with_its_line_and_nothing_is_written(
-    sqlite: URL, publish: Shell, tmp_path: Path, text: str, message: str
+    sqlite: URL, publish: Shell, tmp_path: Path
 ) -> None:
     filled(sqlite, PUBLISHED / "dfm.md")
     page = tmp_path / "mine.md"
-    page.write_bytes(text.encode())
-    code, _, err = publish("--into", "mine.md")
-    assert (2, True, "") == (code, message in err, "" if message in err else err)
-    assert text == page.read_bytes().decode()
+    for text, message in MARKERS:
+        page.write_bytes(text.encode())
+        code, _, err = publish("--into", "mine.md")
+        assert (2, True, "") == (code, message in err, "" if message in err else err)
+        assert text == page.read_bytes().decode()
 
 
 def test_a_profile_puts_systems_and_columns_first(
@@ -380,23 +381,18 @@ def test_a_page_explains_every_abbreviation_that_its_original_does(
     assert listed - {"MFU", "DP"} <= explained("automodel/main.md")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_a_label_that_cannot_be_one_and_an_unknown_release_are_bad_input(
+    sqlite: URL, publish: Shell, tmp_path: Path
+) -> None:
+    stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
+    for words, message in (
         (("nemo 99.99",), "25.07"),
         (("--label", "a)=\n# X"), "is no label"),
         (("--label", "ref-x", "--format", "markdown"), "--label: Markdown has no labels"),
         (("--label", "ref-x"), "--label: 2 pages cannot share 'ref-x'; name one release"),
-    ],
-)
-def test_a_label_that_cannot_be_one_and_an_unknown_release_are_bad_input(
-    sqlite: URL, publish: Shell, tmp_path: Path, words: tuple[str, ...], message: str
-) -> None:
-    stored(sqlite, published(), published(line=8, release=release("25.07", framework="nemo")))
-
-    code, _, err = publish(*words)
-
-    assert (2, True) == (code, message in err)
+    ):
+        code, _, err = publish(*words)
+        assert (2, True) == (code, message in err)
     assert not (tmp_path / "published").exists()
 
 

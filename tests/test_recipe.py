@@ -151,11 +151,11 @@ def test_a_recipe_of_millions_of_cases_is_refused_by_its_count(tmp_path: Path) -
 
 
 def test_many_unknown_fields_are_counted(tmp_path: Path) -> None:
-    path = smoke(tmp_path, "".join(f"key_{number}: 1\n" for number in range(5000)))
+    path = smoke(tmp_path, "".join(f"key_{number}: 1\n" for number in range(1200)))
     with pytest.raises(RecipeError) as caught:
         recipe.load([path])
     assert 101 == len(caught.value.problems)
-    assert "key_100: no such field, nor are 4,899 after it" in str(caught.value)
+    assert "key_100: no such field, nor are 1,099 after it" in str(caught.value)
 
 
 NEMO = ROOT / "recipes" / "nemo"

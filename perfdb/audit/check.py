@@ -6,14 +6,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from perfdb.audit import rules_flops, rules_layout, rules_peers, rules_throughput
+from perfdb.audit import documents, rules_flops, rules_layout, rules_peers, rules_throughput
 from perfdb.audit.equations import FIGURES, TOTAL
 from perfdb.audit.report import ordered
 from perfdb.audit.rules import ReleaseRows, Rule, identity, releases
 from perfdb.db.sources import content
 from perfdb.groups import grouped
 from perfdb.queries import results
-from perfdb.record import Finding, Result, Severity
+from perfdb.record import Finding, Result
 
 AUDIT_VERSION: Final = 16
 """Raised when a rule changes, or what a rule reads: every release is then audited again."""
@@ -55,6 +55,14 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 """The rules. To add one: write it in the module of its theme, add it here, add its cases."""
 
+MEANINGS: Final[Mapping[str, str]] = {
+    **{name: rule.meaning for name, rule in RULES.items()},
+    documents.NAME: documents.MEANING,
+    rules_flops.ACROSS_RELEASES: "published TFLOP/s ÷ tokens/s is the same for a model, task and "
+    "sequence length in each release of a framework",
+}
+"""Of all rules, also of those that look at documents and at all releases together."""
+
 Elsewhere = Mapping[int, Sequence[Result]]
 """By the number of a result: the same result as other pages print it."""
 
@@ -92,10 +100,7 @@ def _applied(rule: Rule, release: ReleaseRows) -> list[Finding]:
             return [one for each in alone for one in _applied(rule, each)]
         failed = Finding(
             **identity(rule.name, release.rows[0]),
-            severity=Severity.ERROR,
             fields=(),
-            expected=None,
-            found=None,
             message=f"this rule could not be applied: {type(error).__name__}: {error}",
             suggestion="look whether its figures can be; if they can, report a defect of perfdb",
         )

@@ -133,12 +133,8 @@ def _checked(where: str, claim: Claim) -> Finding | None:
         found=found,
         message=f"{claim.expression} is {expected}, not {found}{why}",
         suggestion=f"write {expected}",
-        model=None,
-        system=None,
-        release=None,
         source=where,
         source_line=claim.line,
-        framework=None,
     )
 
 

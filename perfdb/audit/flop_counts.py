@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from statistics import median
 
 from perfdb import catalog, flops
 from perfdb.audit.equations import Tokens, limit_tflops, tflops
@@ -150,17 +149,6 @@ def _formula(name: str, sequence_length: int, task: Task, convention: Convention
 def stated(row: Result) -> Convention | None:
     """The convention that a row's page or run states; None where it states none."""
     return flops.CONVENTIONS.get(row.flops_convention or "")
-
-
-def per_token(row: Result, rows: Sequence[Counted], usual: Convention | None) -> float | None:
-    """GFLOP per token that a row of a release must have: as its peers count, else by formula.
-
-    `usual` is the release's convention.
-    """
-    peers = [one for one in rows if work(one[0]) == work(row) and one[0] is not row]
-    if agreed := [count.value for _, count in consensus(peers)]:
-        return median(agreed)
-    return formula(row, usual) if usual else None
 
 
 def together(counts: Sequence[Interval]) -> Interval:

@@ -1,7 +1,7 @@
 """Which change of one field makes a row consistent, or leaves the least in contradiction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from math import ceil, floor, lcm
 from typing import Final
@@ -20,6 +20,8 @@ Expected = Callable[[Result], Interval | None]
 Equation = Callable[[Result], bool | None]
 """Whether a row fulfils it; None where the row does not state all of its numbers."""
 Value = int | float | str
+Change = Mapping[str, Value]
+"""New values of a row's fields: of one, or of two that are exchanged."""
 
 LENGTHS: Final = tuple(2**power for power in range(9, 21))
 """Sequence lengths that are usual."""
@@ -31,18 +33,6 @@ _ORDER: Final = (
     "global_batch_size", "sequence_length", "num_gpus", *SPLITS, "virtual_pipeline",
 )  # fmt: skip
 """In which order the changes of sizes are named."""
-
-
-@dataclass(frozen=True)
-class RepairChange:
-    """New values of a row's fields: of one, or of two that are exchanged."""
-
-    values: Mapping[str, Value]
-
-    def __str__(self) -> str:
-        """'GPUs 64'; 'swap them: tokens/s/GPU 3,562, model TFLOP/s/GPU 1,715'."""
-        texts = ", ".join(_text(field, value) for field, value in self.values.items())
-        return f"swap them: {texts}" if len(self.values) > 1 else texts
 
 
 def _text(field: str, value: Value) -> str:
@@ -62,6 +52,12 @@ def _text(field: str, value: Value) -> str:
     return f"{fields.short(field)} {shown}"
 
 
+def _words(change: Change) -> str:
+    """'GPUs 64'; 'swap them: tokens/s/GPU 3,562, model TFLOP/s/GPU 1,715'."""
+    texts = ", ".join(_text(field, value) for field, value in change.items())
+    return f"swap them: {texts}" if len(change) > 1 else texts
+
+
 def suggestion(
     row: Result, equation: str, release: ReleaseRows, expected: Expected | None = None
 ) -> str | None:
@@ -69,16 +65,15 @@ def suggestion(
     return one_of(changes(row, equation, release, expected))
 
 
-def one_of(found: Sequence[RepairChange]) -> str | None:
+def one_of(found: Sequence[Change]) -> str | None:
     """Changes of which each is enough, in words."""
-    if len(found) < 2:
-        return str(found[0]) if found else None
-    return "one of: " + ", ".join(map(str, found))
+    words = ", ".join(map(_words, found))
+    return f"one of: {words}" if len(found) > 1 else words or None
 
 
 def changes(
     row: Result, equation: str, release: ReleaseRows, expected: Expected | None = None
-) -> list[RepairChange]:
+) -> list[Change]:
     """The changes that repair an equation of a row and break none, those that leave least wrong.
 
     `expected` is by default what the release counts. No change makes a figure exceed the dense
@@ -92,16 +87,16 @@ def changes(
         return frozenset(name for name, holds_for in holds.items() if not holds_for(one))
 
     before = wrong(row)
-    found: list[tuple[int, RepairChange]] = []
+    found: list[tuple[int, Change]] = []
     for change in _candidates(row, release, count(row)) if equation in before else ():
-        other = replace(row, **change.values)  # type: ignore[arg-type]  # by the names of fields
+        other = replace(row, **change)  # type: ignore[arg-type]  # by the names of fields
         left = wrong(other) if holds[equation](other) else before
-        too_fast = "peak" in left and not {*FIGURES, TOTAL}.isdisjoint(change.values)
+        too_fast = "peak" in left and not {*FIGURES, TOTAL}.isdisjoint(change)
         if left < before and not too_fast:
             found.append((len(left), change))
     least = min((number for number, _ in found), default=0)
     best = [change for number, change in found if number == least]
-    return [change for change in best if len(change.values) > 1] or best
+    return [change for change in best if len(change) > 1] or best
 
 
 def _equations(release: ReleaseRows, count: Expected) -> dict[str, Equation]:
@@ -118,28 +113,26 @@ def _equations(release: ReleaseRows, count: Expected) -> dict[str, Equation]:
     }
 
 
-def _candidates(
-    row: Result, release: ReleaseRows, per_token: Interval | None
-) -> Iterator[RepairChange]:
+def _candidates(row: Result, release: ReleaseRows, per_token: Interval | None) -> Iterator[Change]:
     """Changes that one equation or another gives; they may break the others."""
     for field in _FIGURES:
         if row.figure(field) and (value := _figure(row, field, per_token)):
-            yield RepairChange({field: value})
+            yield {field: value}
     first, second = (row.figure(field) for field in RATES)
     if first and second:
-        yield RepairChange({RATES[0]: second, RATES[1]: first})
+        yield {RATES[0]: second, RATES[1]: first}
     lengths = {one.sequence_length for one in release.rows if one.model == row.model}
     of_length = (("sequence_length", length) for length in (*LENGTHS, *lengths))
     sizes = {*_sizes(row), *_by_rates(row, per_token), *of_length}
     for field, size in sorted(sizes, key=lambda one: (_ORDER.index(one[0]), one[1])):
         if size >= 1 and row.value(field) is not None:
-            yield RepairChange({field: size})
+            yield {field: size}
     if row.mfu and not row.peak_tflops:
-        yield from (RepairChange({"precision": name}) for name in _precisions(row, release))
+        yield from ({"precision": name} for name in _precisions(row, release))
         # A DGX may be mistaken for another one, and for no machine of another line.
         line, _, _ = row.system.partition("-")
         names = (name for name in catalog.systems() if name.partition("-")[0] == line)
-        yield from (RepairChange({"system": name}) for name in names)
+        yield from ({"system": name} for name in names)
 
 
 def _precisions(row: Result, release: ReleaseRows) -> Iterator[str]:

@@ -34,26 +34,11 @@ def counted_by(
 ) -> tuple[Convention | None, str | None]:
     """The convention of a row, and how it is known, or why it is not; None: the row states it.
 
-    `count`: its GFLOP per token; `usual`: the convention of its release.
+    `count`: its GFLOP per token; `usual`: the convention of its release. One is identified by the
+    row: that of the release if it explains the row, else the plainest one that does.
     """
-    if stated := flops.CONVENTIONS.get(row.flops_convention or ""):
+    if stated := flop_counts.stated(row):
         return stated, None
-    return _identified(row, count, usual)
-
-
-def counted_alone(row: Result) -> tuple[Convention | None, str | None]:
-    """The same of a row without the others of its release."""
-    alone = ReleaseRows([row])
-    return counted_by(row, next((count for _, count in alone.counted), None), alone.usual)
-
-
-def _identified(
-    row: Result, count: Interval | None, usual: Convention | None
-) -> tuple[Convention | None, str]:
-    """The convention that explains a row, and how that is known, or why none is.
-
-    It is that of the release if it explains the row, else the plainest one that does.
-    """
     if count is None:
         return None, f"{row.model}: without tokens/s or a step time its convention cannot be told"
     if flop_counts.formula(row, flops.DEFAULT) is None:
@@ -63,6 +48,12 @@ def _identified(
     if not explaining:
         return None, f"counts {text}, which no convention gives"
     return next((one for one in explaining if one == usual), explaining[0]), f"identified by {text}"
+
+
+def counted_alone(row: Result) -> tuple[Convention | None, str | None]:
+    """The same of a row without the others of its release."""
+    alone = ReleaseRows([row])
+    return counted_by(row, next((count for _, count in alone.counted), None), alone.usual)
 
 
 def restate(

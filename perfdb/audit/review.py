@@ -106,24 +106,20 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
 
     Raises InputError with everything that is wrong.
     """
-    from perfdb.audit import across_releases, documents  # noqa: PLC0415  few need them
-    from perfdb.audit.check import RULES  # noqa: PLC0415
+    from perfdb.audit.check import MEANINGS  # noqa: PLC0415  few need them
 
     document = yamlfile.list_of(where, text, ENTRY)
     if document is None:
         return ()
-    read = yamlfile.validate(document, Acknowledgements)
-    if isinstance(read, list):
-        raise InputError(read)
+    read = yamlfile.checked(document, Acknowledgements)
     found = tuple(
         Entry(it, where, document.line((ENTRY, place)))
         for place, it in enumerate(read.acknowledged)
     )
-    rules = (*RULES, across_releases.NAME, documents.NAME)
     unknown = [
-        one.problem(f"no rule {one.it.rule!r}", suggestion(one.it.rule, rules), "rule")
+        one.problem(f"no rule {one.it.rule!r}", suggestion(one.it.rule, MEANINGS), "rule")
         for one in found
-        if one.it.rule not in rules
+        if one.it.rule not in MEANINGS
     ]
     if unknown:
         raise InputError(unknown)

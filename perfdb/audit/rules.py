@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypedDict
+from typing import Any
 
 from perfdb.audit import flop_counts
 from perfdb.audit.equations import Tokens, reader
@@ -98,20 +98,7 @@ def row_rule(meaning: str) -> Callable[[Callable[[Result, ReleaseRows], Iterator
     return made
 
 
-class Identity(TypedDict):
-    """The rule of a finding, and its row."""
-
-    rule: str
-    model: str
-    system: str
-    release: str | None
-    source: str | None
-    source_line: int | None
-    framework: str
-    result_id: int | None
-
-
-def identity(rule: str, row: Result) -> Identity:
+def identity(rule: str, row: Result) -> dict[str, Any]:
     """What every finding of a rule in a row has."""
     return {
         "rule": rule, "model": row.model, "system": row.system, "release": row.release,

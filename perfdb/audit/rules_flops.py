@@ -1,8 +1,10 @@
 """Rules over FLOPs: how many a token has, and how near they come to the peak of the GPU."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import log
 from statistics import median
+from typing import Final
 
 from perfdb import catalog, flops
 from perfdb.audit import equations, flop_counts, repair, rules
@@ -15,6 +17,7 @@ from perfdb.flops.base import Convention
 from perfdb.groups import grouped
 from perfdb.record import Finding, Result, Severity
 from perfdb.units import percent, significant, told_apart
+from perfdb.versions import version_order
 
 CLEAR = 1.3
 """A figure is out of step where it is off by such a factor, as models alone seldom make it,"""
@@ -88,7 +91,7 @@ def _apart(row: Result, others: Sequence[Result]) -> tuple[str, str]:
 
 def _changes(
     row: Result, factor: float, peers: Sequence[Result], release: ReleaseRows
-) -> list[repair.RepairChange]:
+) -> list[repair.Change]:
     """The changes that repair a row, without the one of a rate that is in step with other work.
 
     With it, where models that scale a little differently could put either rate out of step.
@@ -102,7 +105,7 @@ def _changes(
     if max(if_right, if_wrong) < max(log(CLEAR), NEARER * min(if_right, if_wrong)):
         return found
     right = RATES[0] if if_right < if_wrong else RATES[1]
-    return [change for change in found if list(change.values) != [right]] or found
+    return [change for change in found if list(change) != [right]] or found
 
 
 def _predicted(row: Result, peers: Sequence[Result], rows: Sequence[Result]) -> list[float]:
@@ -152,7 +155,6 @@ def flops_formula(release: ReleaseRows) -> Iterator[Finding]:
 def _above_all_parameters(row: Result, count: Interval, billions: float, most: float) -> Finding:
     return Finding(
         **identity("flops_formula", row),
-        severity=Severity.ERROR,
         fields=RATES[::-1],
         expected=f"{significant(most)} GFLOP per token at most",
         found=f"{count} GFLOP per token",
@@ -288,7 +290,6 @@ def _above_every_peak(row: Result, *, is_compared: bool) -> Iterator[Finding]:
         times = f"{printed / highest:,.3g} times the highest dense peak"
         yield Finding(
             **identity("peak", row),
-            severity=Severity.ERROR,
             fields=(field,),
             expected=f"{highest:,g} TFLOP/s at most",
             found=f"{significant(printed)} TFLOP/s",
@@ -330,7 +331,6 @@ def precision(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
     if known and recipe and not recipe.is_of(known):
         yield Finding(
             **identity("precision", row),
-            severity=Severity.ERROR,
             fields=("precision", "system"),
             expected=f"one of {', '.join(one.title for one in every.values() if one.is_of(known))}",
             found=recipe.title,
@@ -353,3 +353,69 @@ def unknown_model(release: ReleaseRows) -> Iterator[Finding]:
                 suggestion="add it to perfdb/catalog/models/, or the page's spelling to its "
                 "model's aliases",
             )
+
+
+ACROSS_RELEASES: Final = "flops_across_releases"
+"""The rule that looks at all releases together."""
+
+
+def across_releases(rows: Iterable[Result]) -> Iterator[Finding]:
+    """A finding for each work and release that counts other FLOPs than the release before it.
+
+    Of a release counts what most of its rows of the work agree on. Rounding of the printed
+    figures, and digits that were cut off, are allowed for.
+    """
+    known = [row for row in rows if row.release and not row.is_measured and row.withheld is None]
+    for of_framework in grouped(known, lambda row: row.framework).values():
+        counted: dict[Work, list[list[Counted]]] = {}
+        by_version = grouped(of_framework, lambda row: row.release)
+        for version in sorted(by_version, key=version_order):
+            for work, agreed in ReleaseRows(by_version[version]).agreed.items():
+                if agreed:
+                    counted.setdefault(work, []).append(agreed)
+        for releases in counted.values():
+            for before, after in pairwise(releases):
+                yield from _change(before, after)
+
+
+def _change(before: Sequence[Counted], after: Sequence[Counted]) -> Iterator[Finding]:
+    earlier, later = (flop_counts.together([one for _, one in some]) for some in (before, after))
+    (old, _), (row, _) = before[0], after[0]
+    if later.agrees(earlier):
+        return
+    factor = later.value / earlier.value
+    known_by = [flop_counts.explaining(one, its) for one, its in ((old, earlier), (row, later))]
+    if set(known_by[0]) & set(known_by[1]):
+        return
+    names = [some[0].name if some else "no known convention" for some in known_by]
+    is_detail = all(known_by) or 1 / DETAIL < factor < DETAIL
+    yield Finding(
+        **identity(ACROSS_RELEASES, row),
+        severity=Severity.INFO if is_detail else Severity.WARNING,
+        fields=RATES,
+        expected=f"{earlier} GFLOP per token, as in {row.framework} {old.release}",
+        found=f"{later} GFLOP per token",
+        message=f"{titles.qualified(titles.model(row.model), row.qualifiers)} "
+        f"{titles.task(row.task)} at {row.sequence_length:,} counts {significant(later.value)} "
+        f"GFLOP per token in {row.framework} {row.release} ({names[1]}) and "
+        f"{significant(earlier.value)} in {old.release} ({names[0]}), "
+        f"{told_apart(factor, 1, 3)[0]} times as much: their TFLOP/s cannot be "
+        f"compared{_restated(old, row)}",
+    )
+
+
+def _restated(old: Result, row: Result) -> str:
+    """The TFLOP/s of both rows by the formula of their model; empty where it is not known."""
+    count = flop_counts.formula(row, flops.DEFAULT)
+    if count is None:
+        return ""
+    texts = [
+        f"{significant(speed.value * count / 1000)} in {one.release} ({one.num_gpus:,} "
+        f"{titles.system(one.system)} GPUs"
+        + (f", {significant(printed.value)} printed)" if printed else ")")
+        for one in (row, old)
+        if (speed := equations.tokens(one))
+        for printed in [equations.tflops(one)]
+    ]
+    by = f"the model's formula, {significant(count)} GFLOP per token ({flops.DEFAULT.name})"
+    return f"; by {by}, TFLOP/s/GPU are {' and '.join(texts)}"

@@ -21,7 +21,6 @@ def world_size(row: Result, release: ReleaseRows) -> Iterator[Finding]:
     sizes = " × ".join(f"{fields.short(field)} {size(row, field)}" for field in SPLITS)
     yield Finding(
         **identity("world_size", row),
-        severity=Severity.ERROR,
         fields=("num_gpus", *SPLITS),
         expected=f"a multiple of {product:,} GPUs",
         found=f"{row.num_gpus:,} GPUs",
@@ -50,7 +49,6 @@ def data_parallel(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         return
     yield Finding(
         **identity("data_parallel", row),
-        severity=Severity.ERROR,
         fields=(field, "num_gpus", *SPLITS),
         expected=expected,
         found=found,
@@ -70,7 +68,6 @@ def expert_parallel(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
         found = f"EP {experts}" + (f" × ETP {tensor}" if tensor else "")
         yield Finding(
             **identity("expert_parallel", row),
-            severity=Severity.ERROR,
             fields=("expert_parallel", "expert_tensor_parallel", "num_gpus", "pipeline_parallel"),
             expected=f"a divisor of {stage:,}",
             found=found,
@@ -137,7 +134,6 @@ def micro_batch(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         batches = "micro-batches" if field == "micro_batch_size" else "local batches"
         yield Finding(
             **identity("micro_batch", row),
-            severity=Severity.ERROR,
             fields=("global_batch_size", field, "data_parallel"),
             expected=f"GBS of at least {batch * ranks:,}",
             found=f"GBS {row.global_batch_size:,}",
@@ -148,7 +144,6 @@ def micro_batch(row: Result, release: ReleaseRows) -> Iterator[Finding]:
     if row.local_batch_size and row.local_batch_size % (row.micro_batch_size or 1):
         yield Finding(
             **identity("micro_batch", row),
-            severity=Severity.ERROR,
             fields=("micro_batch_size", "local_batch_size"),
             expected=f"a divisor of LBS {row.local_batch_size:,}",
             found=f"MBS {row.micro_batch_size:,}",
@@ -168,7 +163,6 @@ def _swapped(row: Result, exchanged: Result) -> Finding:
     right = f"GBS {exchanged.global_batch_size:,}, MBS {exchanged.micro_batch_size:,}"
     return Finding(
         **identity("micro_batch", row),
-        severity=Severity.ERROR,
         fields=("global_batch_size", "micro_batch_size"),
         expected=right,
         found=f"GBS {row.global_batch_size:,}, MBS {row.micro_batch_size:,}",
@@ -196,7 +190,6 @@ def gradient_accumulation(row: Result, release: ReleaseRows) -> Iterator[Finding
     against = "no whole number" if printed is None else f"the row says {printed:,}"
     yield Finding(
         **identity("gradient_accumulation", row),
-        severity=Severity.ERROR,
         fields=("gradient_accumulation", "global_batch_size", field, "data_parallel"),
         expected=f"GA {steps:g}",
         found=f"GA {printed:,}" if printed else None,

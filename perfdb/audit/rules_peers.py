@@ -40,8 +40,7 @@ def two_pages(row: Result, release: ReleaseRows) -> Iterator[Finding]:
         }
         if not differing:
             continue
-        names, place = tuple(differing), other.source
-        place += f":{other.source_line}" if other.source_line else ""
+        names, place = tuple(differing), other.place
         yield Finding(
             **identity("two_pages", row),
             severity=rules.severity(max(differing.values(), key=abs)),
@@ -146,7 +145,6 @@ def missing_figure(release: ReleaseRows) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 fields=(name,),
                 expected=text,
-                found=None,
                 message=f"{short} is missing; other rows have it, and here it is {text}: {how}",
                 suggestion=f"{short} {text}",
             )
@@ -165,8 +163,9 @@ def _value(row: Result, field: str, release: ReleaseRows) -> tuple[float, str] |
         return (metrics.mfu(achieved.value, peak), how) if achieved and peak else None
     if field == "tokens_per_sec_per_gpu" and speed:
         return speed.value, "GBS × sequence length ÷ step time ÷ GPUs"
-    per_token = flop_counts.per_token(row, release.counted, release.usual)
-    at = f"at {per_token or 0:,.4g} GFLOP per token"
+    count = release.expected(row, row)
+    per_token = count.value if count else 0.0
+    at = f"at {per_token:,.4g} GFLOP per token"
     if field == "tokens_per_sec_per_gpu" and achieved and per_token:
         return achieved.value * 1000 / per_token, f"model TFLOP/s/GPU {at}"
     return (speed.value * per_token / 1000, f"tokens/s/GPU {at}") if speed and per_token else None

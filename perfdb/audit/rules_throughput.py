@@ -130,9 +130,7 @@ def zero_figure(row: Result, _release: ReleaseRows) -> Iterator[Finding]:
             found = "0" if value is None else f"{value:g}"
             yield Finding(
                 **identity("zero_figure", row),
-                severity=Severity.ERROR,
                 fields=(field,),
-                expected=None,
                 found=found,
                 message=f"{short} is {found}: nothing trains at that; the figure is unknown",
                 suggestion=f"leave {short} empty, or -",
@@ -203,7 +201,6 @@ def low_precision_throughput(release: ReleaseRows) -> Iterator[Finding]:
         **identity("low_precision_throughput", rows[0]),
         severity=Severity.INFO,
         fields=("tokens_per_sec_per_gpu",),
-        expected=None,
         found=f"{len(rows)} of {len(rows)} rows",
         message=f"tokens/s/GPU × GPUs ÷ sequence length is a whole number in all {len(rows)} rows "
         "of the release: the rates were computed from rounded samples per second, and may be off "

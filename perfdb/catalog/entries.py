@@ -4,18 +4,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
-from perfdb.record import Frozen
+from perfdb.record import Frozen, must
 
-
-def _has_words(text: str) -> str:
-    if not re.search(r"\w", text):
-        raise ValueError("says nothing")
-    return text
-
-
-Words = Annotated[str, AfterValidator(_has_words)]
+Words = Annotated[str, must(re.compile(r"\w").search, "says nothing")]
 """A text with something in it."""
 
 
@@ -59,17 +52,11 @@ class System(Named):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        needed = ("detect", "peaks")
-        missing = [name for name in needed if not getattr(self, name)]
-        others = (
-            "detect",
-            "gpus_per_node",
-            "peaks",
-            "nvlink_domain",
-            "memory_gb",
-            "gpu_memory_mib",
-        )
-        strange = [name for name in others if getattr(self, name)]
+        of_gpus = (
+            "detect", "gpus_per_node", "peaks", "nvlink_domain", "memory_gb", "gpu_memory_mib",
+        )  # fmt: skip
+        strange = [name for name in of_gpus if getattr(self, name)]
+        missing = [name for name in ("detect", "peaks") if name not in strange]
         node, domain = self.gpus_per_node or 1, self.nvlink_domain or 1
         mib, memory_gb = self.gpu_memory_mib, self.memory_gb
         share = mib * 2**20 / (memory_gb * 1e9) if mib and memory_gb else 1
@@ -153,12 +140,6 @@ WITHOUT_EXPERTS = ("gpt", "dit")
 """The families that have none; the others but `moe` may have them."""
 
 
-def _known(family: str) -> str:
-    if family not in PARTS:
-        raise ValueError(f"none of {', '.join(PARTS)}")
-    return family
-
-
 class Model(Named):
     """An architecture: the numbers that its parameters and FLOPs follow from.
 
@@ -169,7 +150,7 @@ class Model(Named):
     The MLP of hybrids is in the layers that nothing else is in.
     """
 
-    family: Annotated[str, AfterValidator(_known)]
+    family: Annotated[str, must(PARTS.__contains__, f"none of {', '.join(PARTS)}")]
     source: Words
     aliases: tuple[Words, ...] = ()
     num_layers: PositiveInt

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb import catalog
-from perfdb.audit import across_releases, check, report, review
+from perfdb.audit import check, report, review, rules_flops
 from perfdb.audit import documents as worked_examples
 from perfdb.cli import gates, options, tables
 from perfdb.compare.releases import release_ids
@@ -57,7 +57,7 @@ def audit(
     of_documents = [it for path, text in texts.items() for it in worked_examples.check(path, text)]
     configured = [row for rows in _configurations(texts).values() for row in rows]
     of_documents += check.configurations(configured)
-    across = across_releases.check(results)
+    across = rules_flops.across_releases(results)
     ordered = report.ordered([*check.audit(results, elsewhere), *across, *of_documents])
     every = review.explained(ordered, known)
     findings = [it for it in every if system in (None, it.system) or not it.system]
@@ -115,10 +115,7 @@ def _print(findings: Sequence[Finding], style: str, *, each: bool) -> None:
     elif style == "markdown":
         click.echo(report.markdown(findings))
     elif style == "sarif":
-        rules = {name: rule.meaning for name, rule in check.RULES.items()}
-        rules[worked_examples.NAME] = worked_examples.MEANING
-        rules[across_releases.NAME] = across_releases.MEANING
-        options.print_json(report.sarif(findings, rules))
+        options.print_json(report.sarif(findings, check.MEANINGS))
     else:
         for line in _lines(findings, each=each):
             tables.echo(line)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import click
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from perfdb import recipe, units
 from perfdb.cli import another, gates, options
@@ -21,21 +21,18 @@ from perfdb.compare.bisect import SOUGHT, is_changed, search
 from perfdb.compare.verdict import judge
 from perfdb.errors import Diagnostic, InputError, RunError, nearest
 from perfdb.jsonfile import content_hash
-from perfdb.record import Frozen
+from perfdb.record import Frozen, must
 from perfdb.rundir import RunDir
 from perfdb.yamlfile import Document, parse, text_of, validate
-
-
-def _is_name(name: str) -> str:
-    if not re.fullmatch(r"\w[\w.+-]*", name):
-        raise ValueError("may have letters, digits and . + - _")
-    return name
 
 
 class Version(Frozen):
     """One of the versions to walk: what makes it, beside what `perfdb run` has anyway."""
 
-    name: Annotated[str, AfterValidator(_is_name)]
+    name: Annotated[
+        str,
+        must(re.compile(r"\w[\w.+-]*").fullmatch, "may have letters, digits and . + - _"),
+    ]
     container: str | None = None
     python: str | None = None
     """The interpreter of an environment that has this version and perfdb."""

@@ -1,10 +1,12 @@
 """`perfdb export`: results in one of several formats, and the steps of runs as Parquet."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from perfdb.cli.options import (
+    Command,
     convention_option,
     db_option,
     examples,
@@ -16,6 +18,19 @@ from perfdb.errors import Diagnostic, InputError, suggestion
 
 STYLES = ("csv", "json", "parquet", "markdown", "pytorch")
 """The names in `perfdb.export.FORMATS`, which are imported only to write."""
+
+
+def _format_option(*styles: str) -> Callable[[Command], Command]:
+    """--format, which has no default: one of several styles."""
+    return click.option(
+        "--format", "style", type=click.Choice(styles), required=True, help="The output format."
+    )
+
+
+output_option = click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="The output file. [default: stdout]",
+)  # fmt: skip
 
 
 @click.group(epilog=examples("perfdb export results --format csv --output results.csv"))
@@ -31,16 +46,9 @@ def export() -> None:
         "perfdb export results --format json --convention megatron-lm",
     ),
 )
-@click.option(
-    "--format", "style", type=click.Choice(STYLES), required=True, help="The output format."
-)
+@_format_option(*STYLES)
 @json_format_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The output file. [default: stdout]",
-)
+@output_option
 @only_options("release", "framework", "system", "model")
 @convention_option("Add model TFLOP/s/GPU and MFU in this FLOPs convention, such as megatron-lm.")
 @click.option(
@@ -65,21 +73,19 @@ def export_results(
     --convention adds `restated_…` columns that count FLOPs the same way in every row. The column
     `restated_note` gives the evidence, or the reason that a row cannot be restated.
     """
-    from perfdb.compare.releases import release_ids
+    from perfdb.compare.releases import scope_of
     from perfdb.db.session import reading_current, store_url
     from perfdb.export import FORMATS, results
     from perfdb.export.restated import table as restated
     from perfdb.flops import CONVENTIONS
-    from perfdb.queries.scope import Scope
 
     if style == "pytorch" and (convention or prices):
         option = "--convention" if convention else "--price"
         message, remedy = "--format pytorch cannot hold these figures", "choose another --format"
         raise InputError(Diagnostic(option, message, remedy=remedy))
     known = results.prices(prices)
-    url, release = store_url(only.pop("db")), only.pop("release")
-    with reading_current(url) as connection:
-        scope = Scope(**only, release_ids=release_ids(connection, release))
+    with reading_current(store_url(only.pop("db"))) as connection:
+        scope = scope_of(connection, **only)
         table = (
             restated(connection, CONVENTIONS[convention], scope)
             if convention
@@ -89,11 +95,9 @@ def export_results(
 
 
 @export.command("runs", epilog=examples("perfdb export runs --format csv --output runs.csv"))
-@click.option("--format", "style", type=click.Choice(STYLES[:-1]), required=True,
-              help="The output format.")  # fmt: skip
+@_format_option(*STYLES[:-1])
 @json_format_option
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="The output file. [default: stdout]")  # fmt: skip
+@output_option
 @db_option
 def export_runs(style: str, output: Path | None, db: str | None) -> None:
     """Write one row per run: benchmarks, profiles, and checkpoints.
@@ -124,22 +128,12 @@ def _partition(_context: object, _option: object, value: str | None) -> tuple[st
     "steps",
     epilog=examples("perfdb export steps --format parquet --output steps --partition release"),
 )
-@click.option(
-    "--format", "style", type=click.Choice(["parquet"]), required=True, help="The output format."
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    required=True,
-    help="The folder to create.",
-)
-@click.option(
-    "--partition",
-    metavar="NAMES",
-    callback=_partition,
-    help="Folders by framework, release, system, or model. Separate several with commas.",
-)
+@_format_option("parquet")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", required=True,
+              help="The folder to create.")  # fmt: skip
+@click.option("--partition", metavar="NAMES", callback=_partition,
+              help="Folders by framework, release, system, or model. Separate several with "
+              "commas.")  # fmt: skip
 @db_option
 def export_steps(style: str, output: Path, partition: tuple[str, ...], db: str | None) -> None:
     """Write every step of the current runs, for DuckDB.
@@ -148,7 +142,7 @@ def export_steps(style: str, output: Path, partition: tuple[str, ...], db: str |
     with `perfdb export results`. Memory use does not grow with the number of steps.
     """
     from perfdb.db.session import reading_current, store_url
-    from perfdb.export.steps import write
+    from perfdb.export.runs import write_steps
 
     with reading_current(store_url(db)) as connection:
-        write(connection, output, partition)
+        write_steps(connection, output, partition)

@@ -1,4 +1,4 @@
-"""`perfdb ingest`: read runs, published pages and logs into the store."""
+"""`perfdb ingest` and `withdraw`: take runs, pages and logs into the store, and out again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from perfdb.ingest.report import Status
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
 from perfdb.pages.columns import title_by_field
-from perfdb.record import Finding, Release, Result
+from perfdb.record import Finding, Result
 from perfdb.units import UNKNOWN, number, percent, significant
 
 DEFAULT_PATH = Path("runs")
@@ -274,15 +274,13 @@ def _print_changes(changes: Iterable[Change]) -> None:
     rows = []
     for change in shown:
         one = change.result
-        release = Release(framework=one.framework, version=one.release).name
-        line = f":{one.source_line}" if one.source_line else ""
         rows.append(
             (
-                options.cell(f"{release}: {workload(one)}", *_others(change)),
+                options.cell(f"{one.release_name}: {workload(one)}", *_others(change)),
                 change.status.value,
                 *(_figure(change.before or one, one, name) for name in known),
                 note_text(one.withheld) if one.withheld else one.outcome,
-                f"{one.source}{line}",
+                one.place,
             )
         )
     figures = (FIGURES[name][0] for name in known)
@@ -325,3 +323,41 @@ def _besides_figures(one: Result) -> dict[str, str | None]:
     cells = {title: text for title, text in one.raw.items() if title not in shown}
     method = {"FLOPs convention": one.flops_convention, "window": one.window}
     return {**cells, **method, "note": "; ".join(map(note_text, one.notes))}
+
+
+@click.command(
+    epilog=options.examples(
+        "perfdb withdraw old.md --reason 'superseded'",
+        "perfdb withdraw runs/a --reason 'wrong clock'",
+        "perfdb withdraw runs/a --undo",
+    )
+)
+@click.argument("words", nargs=-1, required=True, metavar="FILE|RUN...")
+@click.option("--reason", metavar="TEXT", help="The reason, for the changelog. Required for runs.")
+@click.option("--undo", is_flag=True, help="Restore withdrawn runs.")
+@options.db_option
+@options.json_option
+def withdraw(
+    words: Sequence[str], reason: str | None, db: str | None, *, undo: bool, as_json: bool
+) -> int:
+    """Withdraw every result of pages, result files, or runs.
+
+    FILE is the path that perfdb read, even if the file no longer exists. RUN is a run ID, a run
+    directory, or a log. The store keeps withdrawn results. If another page states the same result,
+    read that page again. To restore a page or file, read it again. To restore a run, use --undo.
+    """
+    if undo:
+        restored = ingestion.restore(words, store_url(db))
+        print_json({"restored": restored}) if as_json else click.echo(f"{len(restored)} restored")
+        return 0
+    report = ingestion.withdraw(words, store_url(db), reason)
+    if as_json:
+        print_json({"withdrawn": report.withdrawn, "revised": report.revised})
+        return 0
+    for note in report.notes:
+        click.echo(f"note: {note}", err=True)
+    revised = f", {report.revised} revised" if report.revised else ""
+    click.echo(f"{report.withdrawn} withdrawn{revised}")
+    if report.findings:
+        click.echo(f"findings: {counts(report.findings)} (perfdb audit)", err=True)
+    return 0

@@ -153,14 +153,7 @@ def _plain(value: object) -> object:
 
 def _records(frame: Any) -> list[dict[str, object]]:
     """The rows of a DataFrame without what is unknown: most columns of most rows are empty."""
-    rows = frame.astype(object).to_dict("records")
-    return [{name: it for name, it in row.items() if _is_known(it)} for row in rows]
-
-
-def _is_known(value: object) -> bool:
-    from pandas import NA, isna
-
-    return value is not NA and (not isinstance(value, float | None) or not isna(value))
+    return [row.dropna().to_dict() for _, row in frame.astype(object).iterrows()]
 
 
 def _page(rows: Sequence[object], offset: int) -> Mapping[str, object]:

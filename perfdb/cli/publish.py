@@ -30,51 +30,24 @@ from perfdb.site.publish import Layout, Marked, Publication, Style
 )
 @click.argument("releases", nargs=-1, metavar="[RELEASE]...")
 @options.format_option(
-    ["myst", "markdown"],
-    "MyST with a tab per system, or Markdown with a heading per system.",
+    ["myst", "markdown"], "MyST with a tab per system, or Markdown with a heading per system."
 )
-@click.option(
-    "--output",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    default=Path("published"),
-    show_default=True,
-    help="The output folder.",
-)
-@click.option(
-    "--fragments",
-    "fragmented",
-    is_flag=True,
-    help="Write each table as a file to include, instead of pages.",
-)
-@click.option(
-    "--into",
-    "documents",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Fill the blocks between markers in a page of your own. Repeatable.",
-)
-@click.option(
-    "--notes",
-    is_flag=True,
-    help="Add footnotes: audit findings, windows, numbers of runs.",
-)
-@click.option(
-    "--profile",
-    "profile_name",
-    metavar="NAME",
-    help="Order systems and columns as [publish.NAME] in perfdb.toml.",
-)
-@click.option(
-    "--label",
-    metavar="NAME",
-    help="An additional MyST label for the page, such as ref-performance.",
-)
+@click.option("--output", "folder", type=click.Path(path_type=Path, file_okay=False),
+              metavar="FOLDER", default=Path("published"), show_default=True,
+              help="The output folder.")  # fmt: skip
+@click.option("--fragments", "fragmented", is_flag=True,
+              help="Write each table as a file to include, instead of pages.")  # fmt: skip
+@click.option("--into", "documents", multiple=True, metavar="FILE",
+              type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Fill the blocks "
+              "between markers in a page of your own. Repeatable.")  # fmt: skip
+@click.option("--notes", is_flag=True,
+              help="Add footnotes: audit findings, windows, numbers of runs.")  # fmt: skip
+@click.option("--profile", "profile_name", metavar="NAME",
+              help="Order systems and columns as [publish.NAME] in perfdb.toml.")  # fmt: skip
+@click.option("--label", metavar="NAME",
+              help="An additional MyST label for the page, such as ref-performance.")  # fmt: skip
 @gates.severity_option(
-    str(Severity.ERROR),
-    "Write nothing if an open finding is this severe or worse.",
+    str(Severity.ERROR), "Write nothing if an open finding is this severe or worse."
 )
 @gates.acknowledged_option
 @options.json_option
@@ -112,7 +85,10 @@ def publish(
     else:
         texts = pages.files_of(parts)
     if hidden := pages.with_secrets(texts):
-        _refuse_secrets(hidden)
+        for problem in hidden:
+            click.echo(f"error: {problem}", err=True)
+        remedy = "Remove the secrets from the sources, then ingest them again."
+        click.echo(f"Wrote nothing. {remedy}", err=True)
         return 1
     if marked and parts is not None:
         written = pages.write(pages.filled(marked, parts), marked=True)
@@ -162,19 +138,9 @@ def _say_written(written: Mapping[Path, bool], read: Publication, *, as_json: bo
 
 
 def _say_left_behind(folder: Path, paths: frozenset[Path]) -> None:
+    why = "perfdb publish wrote this page, but the store no longer has the release; remove it"
     for page in pages.left_behind(folder, paths):
-        message = (
-            "perfdb publish wrote this page, but the store no longer has the release; remove it"
-        )
-        click.echo(f"note: {page}: {message}", err=True)
-
-
-def _refuse_secrets(problems: Sequence[Diagnostic]) -> None:
-    for problem in problems:
-        click.echo(f"error: {problem}", err=True)
-    click.echo(
-        "Wrote nothing. Remove the secrets from the sources, then ingest them again.", err=True
-    )
+        click.echo(f"note: {page}: {why}", err=True)
 
 
 def _refuse(grave: Sequence[Finding]) -> None:

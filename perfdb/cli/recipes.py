@@ -235,18 +235,17 @@ def coverage(
     case is at least as fast. With --deep, the summary also counts the cases that can be built.
     """
     from perfdb.compare import coverage as covered
-    from perfdb.compare.releases import release_ids
+    from perfdb.compare.releases import scope_of
     from perfdb.db.session import reading_current, store_url
     from perfdb.queries.results import current, read
-    from perfdb.queries.scope import Scope, within
+    from perfdb.queries.scope import within
 
     specs = [spec for file in _load(paths, max_cases) for spec in file.points]
     with reading_current(store_url(only.pop("db"))) as connection:
-        ids = release_ids(connection, only.pop("release"))
-        scope = Scope(**only, release_ids=ids)
-        rows = covered.coverage(read(connection, within(connection, current(), scope)), specs)
-    wanted = {it.spec.name: it.spec for it in rows if it.spec}
-    checks = _deep_check().check([*wanted.values()]) if deep else []
+        wanted = within(connection, current(), scope_of(connection, **only))
+        rows = covered.coverage(read(connection, wanted), specs)
+    covering = {it.spec.name: it.spec for it in rows if it.spec}
+    checks = _deep_check().check([*covering.values()]) if deep else []
     counts = covered.summary(rows, {it.name: it.ok for it in checks} if deep else None)
     if as_json:
         print_json(counts)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from perfdb import ingest, recipe
 from perfdb.cli import another, options
 from perfdb.compare import Side, report, run_diff
-from perfdb.compare.releases import release_ids
+from perfdb.compare.releases import scope_of
 from perfdb.compare.reproduce import LOSS, Answer, Provenance, Reproduction, case_of, judged
 from perfdb.compare.run_diff import RunFacts
 from perfdb.db import sources
@@ -24,8 +24,8 @@ from perfdb.errors import Diagnostic, InputError, RecipeError, RunError
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.queries import results
-from perfdb.queries.scope import Scope, within
-from perfdb.record import Release, Result
+from perfdb.queries.scope import within
+from perfdb.record import Result
 from perfdb.rundir import RunDir
 from perfdb.site import addresses
 from perfdb.yamlfile import dumped
@@ -122,8 +122,7 @@ def _side(connection: Connection, word: str) -> Side:
 
 
 def _line(it: Result) -> str:
-    release = Release(framework=it.framework, version=it.release).name
-    return f"{it.result_id}: {release}, {report.workload(it)}, {report.configuration(it)}"
+    return f"{it.result_id}: {it.release_name}, {report.workload(it)}, {report.configuration(it)}"
 
 
 def _results(connection: Connection, word: str) -> list[Result]:
@@ -139,8 +138,7 @@ def _results(connection: Connection, word: str) -> list[Result]:
         ]
     if word.count("@") >= 2:
         model, system, release = word.split("@", 2)
-        ids = release_ids(connection, release)
-        scope = Scope(model=model, system=system, release_ids=ids)
+        scope = scope_of(connection, release, model=model, system=system)
         return results.read(connection, within(connection, results.current(), scope))
     return results.read(connection, results.referred_to(word))
 

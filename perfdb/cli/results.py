@@ -1,7 +1,9 @@
-"""`perfdb releases` and `perfdb results`: what the store has."""
+"""`perfdb releases`, `results` and `diff`: what the store has, and how two runs differ."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 
 import click
 
@@ -47,8 +49,17 @@ def releases(db: str | None, *, as_json: bool) -> None:
     options.print_table(counted(len(found), "release"), columns, shown, ("Container",))
 
 
-COLUMNS = ("Release", "Model", "Task", "System", "GPUs", "Precision", "GBS", "Tokens/s/GPU",
-           "TFLOP/s/GPU", "MFU", "Step time (s)", "Origin", "Source")  # fmt: skip
+CELLS: Mapping[str, Callable[[Result], object]] = {
+    "Release": lambda it: it.release_name, "Model": lambda it: it.model, "Task": lambda it: it.task,
+    "System": lambda it: it.system, "GPUs": lambda it: it.num_gpus,
+    "Precision": lambda it: it.precision, "GBS": lambda it: it.global_batch_size,
+    "Tokens/s/GPU": lambda it: units.number(it.tokens_per_sec_per_gpu),
+    "TFLOP/s/GPU": lambda it: units.significant(it.model_tflops_per_sec_per_gpu),
+    "MFU": lambda it: units.percent(it.mfu),
+    "Step time (s)": lambda it: units.significant(it.step_time_s),
+    "Origin": lambda it: it.origin, "Source": lambda it: it.place,
+}  # fmt: skip
+"""The columns of the table, and what is in each."""
 SPARE = ("Source", "Step time (s)", "MFU", "Origin", "GBS", "TFLOP/s/GPU", "Task")
 """What a narrow terminal does without, the first first."""
 
@@ -84,24 +95,39 @@ def results(db: str | None, *, as_json: bool, **only: tuple[str, ...]) -> None:
             click.echo(FORMATS["json"].render(table(connection, scope)).decode(), nl=False)
             return
         found = read(connection, within(connection, current(), scope))
-    options.print_table(counted(len(found), "result"), COLUMNS, _rows(found), SPARE)
+    rows = [[text(it) for text in CELLS.values()] for it in found]
+    options.print_table(counted(len(found), "result"), [*CELLS], rows, SPARE)
 
 
-def _rows(found: Sequence[Result]) -> Iterator[Sequence[object]]:
-    for it in found:
-        line = f":{it.source_line}" if it.source_line else ""
-        yield (
-            Release(framework=it.framework, version=it.release).name,
-            it.model,
-            it.task,
-            it.system,
-            it.num_gpus,
-            it.precision,
-            it.global_batch_size,
-            units.number(it.tokens_per_sec_per_gpu),
-            units.significant(it.model_tflops_per_sec_per_gpu),
-            units.percent(it.mfu),
-            units.significant(it.step_time_s),
-            it.origin,
-            f"{it.source}{line}",
-        )
+@click.command(epilog=options.examples("perfdb diff runs/a runs/b"))
+@click.argument("run_a")
+@click.argument("run_b")
+@options.db_option
+@options.wide_option
+@options.json_option
+def diff(run_a: str, run_b: str, db: str | None, *, as_json: bool) -> None:
+    """Show the differences between two runs: configuration, environment, versions, and steps.
+
+    RUN_A and RUN_B are run directories, or IDs of runs in the store. For the steps, this compares
+    their number, the median step time after warm-up, and the last loss. The exit code is 0 even
+    if the runs differ. For verdicts and gates, use `perfdb compare`.
+    """
+    from perfdb.compare import run_diff
+    from perfdb.db.session import reading_current, store_url
+    from perfdb.rundir import RunDir
+
+    with ExitStack() as stack:
+        found = []
+        for word in (run_a, run_b):
+            if (run := RunDir(Path(word))).is_run():
+                found.append(run_diff.of_directory(run))
+            else:
+                connection = stack.enter_context(reading_current(store_url(db)))
+                found.append(run_diff.of_stored(connection, word))
+    apart = run_diff.differences(*found)
+    if as_json:
+        options.print_json({"a": run_a, "b": run_b, "differences": apart})
+    elif apart:
+        options.print_table(f"A: {run_a}, B: {run_b}", ("Field", "A", "B"), run_diff.rows(apart))
+    else:
+        click.echo("No difference.")

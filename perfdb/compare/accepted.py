@@ -8,7 +8,6 @@ from typing import Final
 from perfdb import yamlfile
 from perfdb.audit.review import Text
 from perfdb.compare.match import Match
-from perfdb.errors import InputError
 from perfdb.record import Frozen, Release
 
 FILE: Final = Path("data/accepted_regressions.yaml")
@@ -65,10 +64,7 @@ def read(path: Path | None) -> tuple[Accepted, ...]:
     document = yamlfile.list_of(str(named), yamlfile.text_of(named), _ENTRY)
     if document is None:
         return ()
-    found = yamlfile.validate(document, _File)
-    if isinstance(found, list):
-        raise InputError(found)
-    return found.accepted
+    return yamlfile.checked(document, _File).accepted
 
 
 def left(

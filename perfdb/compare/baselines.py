@@ -12,7 +12,6 @@ from ruamel.yaml.compat import StringIO
 from perfdb import yamlfile
 from perfdb.audit.review import Text
 from perfdb.errors import Diagnostic, InputError
-from perfdb.yamlfile import Unreadable
 
 FILE: Final = Path("data/baselines.yaml")
 _NAME: Final = re.compile(r"[A-Za-z][\w.-]*")
@@ -30,13 +29,7 @@ def read(path: Path = FILE) -> dict[str, tuple[str, ...]]:
     text = yamlfile.text_of(path) if path.is_file() else ""
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
-    document = yamlfile.parse(str(path), text)
-    if isinstance(document, Unreadable):
-        raise InputError(document.problems)
-    found = yamlfile.validate(document, _File)
-    if isinstance(found, list):
-        raise InputError(found)
-    return found.root
+    return yamlfile.checked(yamlfile.parse(str(path), text), _File).root
 
 
 def checked_name(name: str) -> str:

@@ -12,7 +12,7 @@ from perfdb.compare.verdict import Verdict, judge_again
 from perfdb.fields import CONFIGURATION, DERIVED, WORKLOAD, short
 from perfdb.groups import grouped
 from perfdb.recipe import RunSpec
-from perfdb.record import Origin, Release, Result
+from perfdb.record import Origin, Result
 
 REPRODUCED: Final = (Verdict.SAME, Verdict.FASTER)
 """The verdicts on a measurement that is as fast as the row says, or faster."""
@@ -97,10 +97,9 @@ COLUMNS = ("Row", "Source", "Recipe", "Row prints, recipe has", "Measured")
 
 def cells(it: RowCoverage) -> tuple[object, ...]:
     """What a table prints of a row's coverage, by `COLUMNS`."""
-    release = Release(framework=it.row.framework, version=it.row.release).name
-    row = f"{release}: {report.workload(it.row)}"
+    row = f"{it.row.release_name}: {report.workload(it.row)}"
     fixed = (f"{short(name)} {a}, {b}" for name, (a, b) in it.corrections.items())
-    return row, _place(it.row), it.spec and it.spec.name, "\n".join(fixed) or None, it.verdict
+    return row, it.row.place, it.spec and it.spec.name, "\n".join(fixed) or None, it.verdict
 
 
 def summary(
@@ -139,7 +138,3 @@ def _object(it: RowCoverage) -> dict[str, object]:
         },
         "verdict": it.verdict,
     }
-
-
-def _place(row: Result) -> str:
-    return f"{row.source}:{row.source_line}"

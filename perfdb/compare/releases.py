@@ -261,6 +261,11 @@ def release_ids(connection: Connection, name: str | None) -> tuple[int, ...] | N
     return None if name is None else named(name, known_releases(connection)).release_ids
 
 
+def scope_of(connection: Connection, release: str | None = None, **only: str | None) -> Scope:
+    """The scope of --release and the options that `Scope` has. Raises InputError."""
+    return Scope(**only, release_ids=release_ids(connection, release))
+
+
 def results_of(connection: Connection, choice: Choice, only: Scope = EVERY) -> tuple[Result, ...]:
     """Every current result of the releases that a name means, narrowed to `only`.
 

@@ -130,26 +130,31 @@ def of_hashes(hashes: Sequence[str]) -> Select[Any]:
     return question.where(sources.c.sha256.in_(hashes)).order_by(sources.c.id)
 
 
+@cache
 def dangling(column: Column[int], target: Column[int]) -> Select[int]:
     """Count the rows that refer to a row that does not exist."""
     there = exists().where(target == column)
     return select(func.count()).select_from(column.table).where(column.is_not(None), ~there)
 
 
+@cache
 def unused(name: ColumnElement[str], identity: Column[int], user: Column[int]) -> Select[str]:
     """Name the rows that no row of another table refers to, in order."""
     return select(name).where(~exists().where(user == identity)).order_by(name)
 
 
 @cache
-def texts(column: Column[Any]) -> Select[Any]:
-    """The key of each row that has a value in a column, and that value as text, last."""
-    as_text = cast(column, Text)
-    return select(*column.table.primary_key, as_text).where(column.is_not(None))
+def texts(columns: tuple[Column[Any], ...]) -> Select[Any]:
+    """The key of each row of a table, and its values in some columns as text."""
+    return select(*columns[0].table.primary_key, *(cast(it, Text) for it in columns))
 
 
 @cache
-def of_other_type(column: Column[Any], kind: str) -> Select[Any]:
-    """The keys of rows with a value of another type, which is last; SQLite takes any."""
-    of_type = func.typeof(column)
-    return select(*column.table.primary_key, of_type).where(of_type.not_in((kind, "null")))
+def of_other_types(columns: tuple[Column[Any], ...], kinds: tuple[str, ...]) -> Select[Any]:
+    """The key of each row with a value of another type than its column's, and all of its types.
+
+    SQLite takes any value in any column.
+    """
+    types = [func.typeof(column) for column in columns]
+    wrong = (it.not_in((kind, "null")) for it, kind in zip(types, kinds, strict=True))
+    return select(*columns[0].table.primary_key, *types).where(or_(*wrong))

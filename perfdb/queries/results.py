@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -250,6 +251,7 @@ def listed(which: ColumnElement[bool]) -> Rows:
     return statement.where(which).order_by(sources.c.path, results.c.source_line, results.c.id)
 
 
+@cache
 def on_other_pages() -> Rows:
     """Earlier revisions, from other files, of current published results, oldest first.
 

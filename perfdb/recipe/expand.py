@@ -1,5 +1,6 @@
 """From a recipe to its cases: overrides, the matrix, weak scaling, systems. Pure."""
 
+import dataclasses
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -149,20 +150,11 @@ def point(draft: Draft, system: str) -> RunSpec:
     if carried := settings.framework_config:  # its other settings make another case, too
         digest = hashlib.sha256(carried.encode()).hexdigest()[:12]
         fields["options"] = {**settings.options, CARRIED: digest}
+    names = (one.name for one in dataclasses.fields(RunSpec) if one.name not in ("name", "case"))
     return RunSpec(
-        name=draft.label if len(settings.systems) == 1 else f"{draft.label}/{system}",
-        case=Case.model_validate(fields),
-        warmup_steps=settings.warmup_steps,
-        measured_steps=settings.measured_steps,
-        seed=settings.seed,
-        timeout_s=settings.timeout_s,
-        container=settings.container,
-        published=settings.published,
-        framework_config=settings.framework_config,
-        slurm=settings.slurm,
-        kind=settings.kind,
-        profile_ranks=settings.profile_ranks,
-        reload_layout=dict[str, int](settings.reload_layout.items()),
+        draft.label if len(settings.systems) == 1 else f"{draft.label}/{system}",
+        Case.model_validate(fields),
+        **{name: getattr(settings, name) for name in names},
     )
 
 

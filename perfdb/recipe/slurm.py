@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, PositiveInt, model_validator
 from perfdb import catalog, config
 from perfdb.errors import ConfigError, Diagnostic, suggestion
 from perfdb.hardware import is_secret, without_secrets
-from perfdb.record import Frozen
-from perfdb.yamlfile import Document, validate
+from perfdb.record import Frozen, must
+from perfdb.yamlfile import Document, checked
 
 TABLE: Final = "slurm"
 """The table of perfdb.toml, or of the file that --cluster names."""
@@ -23,7 +23,9 @@ OURS: Final = (
 _OUR_LETTERS: Final = {"-J": "job-name", "-N": "nodes", "-n": "ntasks", "-o": "output",
                        "-e": "error", "-a": "array", "-W": "wait", "-t": "time"}  # fmt: skip
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*")
+_NO_VARIABLE = "is no name of a variable: only names are written, their values are kept"
+_MOUNT = re.compile(r"/[^\s:,]*:/[^\s:,]*(:[\w+]+)?")
 
 
 def _seconds(limit: str) -> int | None:
@@ -31,30 +33,11 @@ def _seconds(limit: str) -> int | None:
     if not (found := _TIME.fullmatch(limit)):
         return None
     days, *parts = (None if part is None else int(part) for part in found.groups())
-    first, second, third = parts
-    if days is not None:
-        return days * 86400 + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
-    if third is not None:
-        return (first or 0) * 3600 + (second or 0) * 60 + third
-    return (first or 0) * 60 + (second or 0)
-
-
-def _is_time(limit: str) -> str:
-    if not _seconds(limit):
-        raise ValueError("is no time limit of Slurm: write minutes, H:MM:SS or D-HH:MM:SS")
-    return limit
-
-
-def _is_word(text: str) -> str:
-    if not text or not text.isprintable() or re.search(r"\s", text):
-        raise ValueError("must be one word")
-    return text
-
-
-def _is_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("must be one line of text")
-    return text
+    known = [part for part in parts if part is not None]
+    if days is None and len(known) < len(parts):
+        known.insert(0, 0)
+    hours, minutes, seconds, *_ = (*known, 0, 0)
+    return ((days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 
 def _is_argument(argument: str) -> str:
@@ -64,19 +47,7 @@ def _is_argument(argument: str) -> str:
         raise ValueError(f"perfdb sets --{name.removeprefix('--')} itself: leave it out")
     if not argument.startswith("-"):
         raise ValueError("is no option: write --option=value")
-    return _is_line(argument)
-
-
-def _is_mount(mount: str) -> str:
-    if not re.fullmatch(r"/[^\s:,]*:/[^\s:,]*(:[\w+]+)?", mount):
-        raise ValueError("is no mount: write /path/outside:/path/inside")
-    return mount
-
-
-def _is_variable(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise ValueError("is no name of a variable: only names are written, their values are kept")
-    return name
+    return argument
 
 
 def _is_system(name: str) -> str:
@@ -85,9 +56,16 @@ def _is_system(name: str) -> str:
     return name
 
 
-Word = Annotated[str, AfterValidator(_is_word)]
-Line = Annotated[str, AfterValidator(_is_line)]
-Arguments = tuple[Annotated[str, AfterValidator(_is_argument)], ...]
+Word = Annotated[
+    str, must(lambda it: it.isprintable() and re.fullmatch(r"\S+", it), "must be one word")
+]
+Line = Annotated[str, must(str.isprintable, "must be one line of text")]
+Arguments = tuple[Annotated[Line, AfterValidator(_is_argument)], ...]
+Mount = Annotated[str, must(_MOUNT.fullmatch, "is no mount: write /path/outside:/path/inside")]
+TimeLimit = Annotated[
+    str, must(_seconds, "is no time limit of Slurm: write minutes, H:MM:SS or D-HH:MM:SS")
+]
+Variable = Annotated[str, must(_VARIABLE.fullmatch, _NO_VARIABLE)]
 
 
 class SlurmSettings(Frozen):
@@ -107,7 +85,7 @@ class SlurmSettings(Frozen):
     nodelist: Word | None = None
     exclude: Word | None = None
     exclusive: bool = Field(True, description="No other job on the nodes.")
-    time_limit: Annotated[str, AfterValidator(_is_time)] | None = Field(
+    time_limit: TimeLimit | None = Field(
         None, description="The longest that a job may take; a recipe's timeout_s may be shorter."
     )
     requeue: bool = Field(False, description="Slurm may start a job again after a preemption.")
@@ -119,13 +97,13 @@ class SlurmSettings(Frozen):
     images: Mapping[str, Word] = Field(
         default_factory=dict, description="The squash file of an image that recipes name."
     )
-    container_mounts: tuple[Annotated[str, AfterValidator(_is_mount)], ...] = ()
+    container_mounts: tuple[Mount, ...] = ()
     container_workdir: Word | None = None
     python: Word | None = Field(None, description="The Python that has the framework.")
     environment: Mapping[str, Line] = Field(
         default_factory=dict, description="Variables to set, of the network among them: NCCL_…"
     )
-    pass_environment: tuple[Annotated[str, AfterValidator(_is_variable)], ...] = Field(
+    pass_environment: tuple[Variable, ...] = Field(
         (), description="The only variables of the shell that jobs get. [all of them]"
     )
     setup: tuple[Line, ...] = Field((), description="Lines of shell before the run: module load …")
@@ -140,7 +118,8 @@ class SlurmSettings(Frozen):
     @model_validator(mode="after")
     def _no_secrets(self) -> Self:
         for name, value in self.environment.items():
-            _is_variable(name)
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(_NO_VARIABLE)
             if is_secret(name) or value != without_secrets(value):
                 message = f"{name} is a secret, which scripts would show: name it in "
                 raise ValueError(f"{message}pass_environment, and set it in the shell")
@@ -166,8 +145,9 @@ def load(file: Path | None, words: Iterable[str]) -> SlurmSettings:
     """The settings of a file, else of perfdb.toml, under those of `--slurm`. Raises ConfigError."""
     document = config.table(TABLE, file)
     where = document.where if document else str(file or config.FILE)
-    site = _checked(document) if document else SlurmSettings()
-    settings = site.changed(_checked(Document("--slurm", _of_words(words), {})))
+    site = checked(document, SlurmSettings, ConfigError) if document else SlurmSettings()
+    given = Document("--slurm", _of_words(words), {})
+    settings = site.changed(checked(given, SlurmSettings, ConfigError))
     if settings.system is None:
         remedy = f"give the system of the nodes in [{TABLE}], or with --slurm system=…"
         raise ConfigError(Diagnostic(where, f"no {TABLE}.system", remedy=remedy))
@@ -178,16 +158,11 @@ def load(file: Path | None, words: Iterable[str]) -> SlurmSettings:
     return settings.changed(SlurmSettings(gpus_per_node=of_node))
 
 
-def _checked(document: Document) -> SlurmSettings:
-    read = validate(document, SlurmSettings)
-    if isinstance(read, SlurmSettings):
-        return read
-    raise ConfigError(read)
-
-
 def _of_words(words: Iterable[str]) -> dict[str, object]:
     """The settings in words: key=value; key=one,two; environment.NAME=value."""
-    made: dict[str, object] = {}
+    plain: dict[str, str] = {}
+    tables: dict[str, dict[str, str]] = {}
+    lists: dict[str, list[str]] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
@@ -195,15 +170,9 @@ def _of_words(words: Iterable[str]) -> dict[str, object]:
         name, _, inner = key.partition(".")
         field = SlurmSettings.model_fields.get(name)
         if inner:
-            entries = made.setdefault(name, {})
-            if isinstance(entries, dict):
-                entries[inner] = value
+            tables.setdefault(name, {})[inner] = value
         elif field and get_origin(field.annotation) is tuple:
-            made[name] = [*_listed(made.get(name)), value]
+            lists.setdefault(name, []).append(value)
         else:
-            made[name] = value
-    return made
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+            plain[name] = value
+    return {**plain, **lists, **tables}

@@ -11,14 +11,14 @@ from sqlalchemy import URL, Connection
 
 from perfdb.db import migrate
 from perfdb.db.session import reading_current
-from perfdb.verify import checks, reread, values
-from perfdb.verify.base import Check, Fault, PassedOver
+from perfdb.verify import checks, reread
+from perfdb.verify.checks import Check, Fault, PassedOver
 
 __all__ = ["CHECKS", "Fault", "PassedOver", "Verified", "Watched", "verify"]
 
 CHECKS: dict[str, Check] = {
-    "database": values.database,
-    "values": values.values,
+    "database": checks.database,
+    "values": checks.values,
     "sources": checks.sources,
     "originals": reread.originals,
     "references": checks.references,

@@ -1,12 +1,16 @@
-"""The checks that compare tables with one another, and figures with the stored steps.
+"""What a check is; those of values, those of tables with one another, of figures with steps.
 
 Each looks at items one by one, and yields what is wrong.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
 
+import sqlalchemy as sa
 from sqlalchemy import Connection, RowMapping
 
 from perfdb import catalog, flops
@@ -15,17 +19,120 @@ from perfdb.audit.check import stored as audited
 from perfdb.db import findings as kept_findings
 from perfdb.db import keys as kept_keys
 from perfdb.db import tables
-from perfdb.db.sources import content_of, log_hash
-from perfdb.db.tables import cases, models, releases, results, runs, systems
+from perfdb.db.sources import Action, content_of, log_hash
+from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, systems
 from perfdb.errors import DamagedBytesError, InputError
 from perfdb.groups import grouped
 from perfdb.queries import checks as questions
 from perfdb.queries import results as result_queries
-from perfdb.record import Release, Result
+from perfdb.record import Origin, Outcome, Release, Result, RunKind, Severity
 from perfdb.units import counted
 from perfdb.verify import figures as recomputing
-from perfdb.verify.base import Fault, PassedOver, Watch
 from perfdb.verify.figures import Asked, with_steps
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something in the store that does not follow from the rest of it."""
+
+    where: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """Something that this version cannot check, and why."""
+
+    where: str
+    message: str
+
+
+Watch = Callable[[Sequence[Any]], Iterator[Any]]
+"""Gives the items that a check looks at one by one, counts them and shows the progress."""
+
+Check = Callable[[Connection, Watch], Iterator[Fault | PassedOver]]
+
+_INVALID: Final = "SELECT conname FROM pg_constraint WHERE NOT convalidated ORDER BY conname"
+
+_TYPES: Final[Mapping[type[Any], str]] = {
+    sa.Double: "real", sa.Integer: "integer", sa.Boolean: "integer", sa.LargeBinary: "blob",
+}  # fmt: skip
+"""What SQLite calls the values of a type of column; those of all others are text."""
+
+_ENUMS: Final[Mapping[sa.Column[Any], Callable[[str], object]]] = {
+    results.c.outcome: Outcome,
+    results.c.origin: Origin,
+    runs.c.outcome: Outcome,
+    runs.c.kind: RunKind,
+    tables.findings.c.severity: Severity,
+    ingest_log.c.action: Action,
+}
+
+
+def database(connection: Connection, watch: Watch) -> Iterator[Fault]:
+    """The database's own check finds nothing wrong; no constraint waits to be checked."""
+    if connection.dialect.name == "sqlite":
+        answers = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        yield from (Fault("database", one) for one in watch(answers) if one != "ok")
+    else:
+        for names in watch([connection.exec_driver_sql(_INVALID).scalars().all()]):
+            yield from (Fault(name, "the constraint is not validated") for name in names)
+
+
+def values(connection: Connection, watch: Watch) -> Iterator[Fault]:
+    """Every value is of its column's type; what is kept as text can be read."""
+    every = [column for table in tables.metadata.sorted_tables for column in table.c]
+    for of_table in grouped(watch(every), lambda it: it.table).values():
+        if connection.dialect.name == "sqlite":
+            yield from _of_other_types(connection, of_table)
+        yield from _unreadable(connection, [it for it in of_table if _reader(it)])
+
+
+def _of_other_types(connection: Connection, columns: Sequence[sa.Column[Any]]) -> Iterator[Fault]:
+    kinds = tuple(
+        next((kind for of, kind in _TYPES.items() if isinstance(column.type, of)), "text")
+        for column in columns
+    )
+    for row in connection.execute(questions.of_other_types(tuple(columns), kinds)):
+        for column, kind, found in zip(columns, kinds, row[-len(columns) :], strict=True):
+            if found not in (kind, "null"):
+                yield _fault(column, row, f"holds a value of the type {found}")
+
+
+def _unreadable(connection: Connection, columns: Sequence[sa.Column[Any]]) -> Iterator[Fault]:
+    readers = [(column, read) for column in columns if (read := _reader(column))]
+    for row in connection.execute(questions.texts(tuple(columns))) if columns else ():
+        for (column, read), value in zip(readers, row[-len(columns) :], strict=True):
+            try:
+                if value is not None:
+                    read(value)
+            except (ValueError, KeyError, TypeError) as error:
+                yield _fault(column, row, f"{str(value)[:60]!r} cannot be read: {error}")
+
+
+def _reader(column: sa.Column[Any]) -> Callable[[str], object] | None:
+    """What reads the text of a column. Raises ValueError, KeyError or TypeError."""
+    readers: tuple[tuple[type[Any], Callable[[str], object]], ...] = (
+        (tables.NoteType, lambda text: tables.of_json(json.loads(text))),
+        (tables.NotesType, lambda text: [tables.of_json(one) for one in json.loads(text)]),
+        (sa.JSON, _document), (tables.Moment, datetime.fromisoformat),
+        (sa.Date, date.fromisoformat),
+    )  # fmt: skip
+    of_type = next((read for kind, read in readers if isinstance(column.type, kind)), None)
+    return _ENUMS.get(column, of_type)
+
+
+def _document(text: str) -> object:
+    document = json.loads(text)
+    if not isinstance(document, dict | list | None):
+        raise TypeError("neither an object nor a list")
+    return document
+
+
+def _fault(column: sa.Column[Any], row: Sequence[object], message: str) -> Fault:
+    """A fault in a row, which begins with its key."""
+    key = ", ".join(map(str, row[: len(column.table.primary_key)]))
+    return Fault(f"{column.table.name} {key}", f"{column.name} {message}")
 
 
 def sources(connection: Connection, watch: Watch) -> Iterator[Fault]:

@@ -225,8 +225,13 @@ def differences(before: ResultRow, after: ResultRow) -> Mapping[str, tuple[objec
     for name in RECOMPUTED:
         one, other = getattr(before, name), getattr(after, name)
         dust = SAME * (after.step_time_s or 0.0) if name.startswith("step_time_") else 0.0
-        both = isinstance(one, float) and isinstance(other, float)
-        same = math.isclose(one, other, rel_tol=SAME, abs_tol=dust) if both else one == other
-        if not same:
+        if not is_same(one, other, dust):
             found[name] = (one, other)
     return found
+
+
+def is_same(one: object, other: object, dust: float = 0.0) -> bool:
+    """Whether two values are equal; two figures, up to a rounding error or to `dust`."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=SAME, abs_tol=dust)
+    return one == other

@@ -1,7 +1,6 @@
 """The checks that read the stored bytes again, and compare every column that follows from them."""
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -30,6 +29,7 @@ from perfdb.ingest.reads import (
     PAGE_PARSER_VERSION,
     RUN_DIRECTORY,
     RUN_PARSER_VERSION,
+    Read,
     RunRead,
 )
 from perfdb.jsonfile import content_hash, parse_json
@@ -40,8 +40,8 @@ from perfdb.record import Original, Release
 from perfdb.run_record import RunRecord
 from perfdb.rundir import RECORD, STEPS, RunDir, parse_steps, parse_worker
 from perfdb.units import counted
-from perfdb.verify.base import Fault, PassedOver, Watch
-from perfdb.verify.figures import RECOMPUTED, SAME, STEPS_AT_ONCE, result_of, revised_hash
+from perfdb.verify.checks import Fault, PassedOver, Watch
+from perfdb.verify.figures import RECOMPUTED, STEPS_AT_ONCE, is_same, result_of, revised_hash
 
 _PARSER_VERSIONS: Final[Mapping[str, int]] = {
     PAGE: PAGE_PARSER_VERSION,
@@ -167,11 +167,18 @@ def _summed(
     where: str, parser: str, content: bytes, options: str, beside: tuple[SourceFile, ...]
 ) -> Sequence[ResultRow]:
     """The results of a file without steps. Raises ValueError and InputError."""
-    file, logs = parsed_log(where, formats.named(parser), [content])
-    companions = [*map(_companion, beside)]
-    source = Source(Path(where), "log", named=True)
-    found = LogFile(source, file, len(logs), _checked(options), companions).reads(logs)
+    found = _of_log(where, parser, [content], options, beside)
     return [row for read in found for row in read.results]
+
+
+def _of_log(
+    where: str, parser: str, chunks: Iterable[bytes], options: str, beside: Iterable[SourceFile]
+) -> Sequence[Read]:
+    """What a log or a file of results gives, with the files that were read beside it."""
+    file, logs = parsed_log(where, formats.named(parser), chunks)
+    source = Source(Path(where), "log", named=True)
+    companions = [*map(_companion, beside)]
+    return list(LogFile(source, file, len(logs), _checked(options), companions).reads(logs))
 
 
 def _beside(connection: Connection, hashes: Sequence[str]) -> tuple[SourceFile, ...]:
@@ -202,13 +209,8 @@ def _differing(kept: object, read: object, names: Iterable[str]) -> Iterator[str
         yield from _differing(kept.release, read.release, Release.model_fields)
     for name in names:
         one, other = _plain(getattr(kept, name)), _plain(getattr(read, name))
-        if not _is_same(one, other):
+        if not is_same(one, other):
             yield f"{name} is {one}, and {other} by the bytes"
-
-
-def _is_same(one: object, other: object) -> bool:
-    both = isinstance(one, float) and isinstance(other, float)
-    return math.isclose(one, other, rel_tol=SAME) if both else one == other  # type: ignore[arg-type]
 
 
 def _plain(value: object) -> object:
@@ -318,30 +320,32 @@ def _misnamed(record: RowMapping, files: Sequence[RowMapping]) -> Iterator[str]:
 
 
 class _Runs:
-    """Reads runs again; those of one log are kept, as the next run may be of it, too."""
+    """Reads runs again; those of a log or directory are kept for the next run or revision."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._known: tuple[object, Sequence[RunRead]] = ((), ())
+        self._known: tuple[object, Sequence[tuple[str, MeasuredRun]]] = ((), ())
 
     def run(
         self, run_id: str, files: Sequence[RowMapping], record: RowMapping, options: str
     ) -> MeasuredRun:
         """A run by its files. Raises `_UNREADABLE`."""
-        if record["parser"] == RUN_DIRECTORY:
-            return self._of_directory(files, options)
-        key = (record["source_id"], options)
-        if self._known[0] != key:
-            self._known = key, list(self._of_log(files, record, options))
-        for read in self._known[1]:
-            version = read.run.result.release.version
-            if run_id == read.run_id:
-                return read.run
-            if version and run_id == identity.of_other_release(read.run_id, version):
-                return identity.with_id(read.run, run_id)
+        is_directory = record["parser"] == RUN_DIRECTORY
+        of = [*map(dict, files)] if is_directory else record["source_id"]
+        if self._known[0] != (of, options):
+            read = self._of_directory if is_directory else self._of_log
+            self._known = (of, options), read(files, record, options)
+        for read_id, run in self._known[1]:
+            version = run.result.release.version
+            if is_directory or run_id == read_id:
+                return run
+            if version and run_id == identity.of_other_release(read_id, version):
+                return identity.with_id(run, run_id)
         raise ValueError("its files and the options that it was read with give no such run")
 
-    def _of_directory(self, files: Sequence[RowMapping], options: str) -> MeasuredRun:
+    def _of_directory(
+        self, files: Sequence[RowMapping], _record: RowMapping, options: str
+    ) -> list[tuple[str, MeasuredRun]]:
         run, by_name = RunDir(Path(files[0]["path"]).parent), {it["name"]: it for it in files}
 
         def content(name: str) -> bytes:
@@ -353,20 +357,18 @@ class _Runs:
         hashed = content_hash({name: it["sha256"] for name, it in by_name.items()})
         asked = _checked(options)
         read = measure.of_run(record, steps, worker, hashed, asked.window)
-        return replace(read, result=replace(read.result, stated=asked.stated))
+        stated = replace(read, result=replace(read.result, stated=asked.stated))
+        return [(record.run_id, stated)]
 
     def _of_log(
         self, files: Sequence[RowMapping], record: RowMapping, options: str
-    ) -> Iterator[RunRead]:
+    ) -> list[tuple[str, MeasuredRun]]:
         chunks = content_of(self.connection, record["source_id"])
-        file, logs = parsed_log(record["path"], formats.named(record["parser"]), chunks)
         order = list(formats.FORMATS)
-        beside = (it for it in files if it is not record)
-        sources = [_source(self.connection, it) for it in beside]
-        companions = map(_companion, sorted(sources, key=lambda it: order.index(it.parser)))
-        source = Source(Path(record["path"]), "log", named=True)
-        found = LogFile(source, file, len(logs), _checked(options), [*companions]).reads(logs)
-        yield from (read for read in found if isinstance(read, RunRead))
+        sources = [_source(self.connection, it) for it in files if it is not record]
+        beside = sorted(sources, key=lambda it: order.index(it.parser))
+        found = _of_log(record["path"], record["parser"], chunks, options, beside)
+        return [(read.run_id, read.run) for read in found if isinstance(read, RunRead)]
 
     def _content(self, source_id: int) -> bytes:
         return b"".join(content_of(self.connection, source_id))
