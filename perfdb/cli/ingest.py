@@ -8,7 +8,7 @@ import click
 from perfdb import ingest as ingestion
 from perfdb.audit.report import counts, objects
 from perfdb.audit.review import accepted, explained
-from perfdb.cli import gates, options
+from perfdb.cli import options
 from perfdb.cli.options import print_json, print_table
 from perfdb.db.session import store_url
 from perfdb.db.sources import Action
@@ -231,6 +231,8 @@ def _print_findings(
     findings: Sequence[Finding], changes: Iterable[Change], *, dry_run: bool
 ) -> None:
     """Of a dry run those of what would change: no other command can show them."""
+    from perfdb.cli import gates  # it loads what compares releases
+
     written = {one.result.result_id for one in changes if one.is_written}
     for it in findings:
         if it.result_id in written and not it.acknowledged:

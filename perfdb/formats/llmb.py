@@ -11,7 +11,7 @@ from typing import Final
 from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import experiment, settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing, showing
 from perfdb.formats.documents import ForeignDocument, texts, yaml_document
 from perfdb.formats.numbers import count
 from perfdb.record import PartialCase
@@ -52,10 +52,6 @@ class _Config(ForeignDocument):
     model_info: _Model
     container_info: _Container = _Container()
     job_config: _Job = _Job()
-
-
-def _recognizes(head: bytes, name: str) -> int:
-    return all(re.search(group, head) for group in _GROUPS)
 
 
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -121,4 +117,4 @@ def _configuration(config: _Config) -> PartialCase:
     )
 
 
-FORMAT: Final = LogFormat("llmb_config", _recognizes, _parse)
+FORMAT: Final = LogFormat("llmb_config", showing(*_GROUPS), _parse)
