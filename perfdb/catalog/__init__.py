@@ -125,6 +125,8 @@ def system_of_gpu(gpu: str) -> System | None:
     capitals, found = gpu.upper(), dict[str, System]()
     for entry in systems().values():
         for word in entry.detect:
+            if word not in capitals:
+                continue
             # Another number or a G makes another GPU: an H200 is no H20, an A10G no A10.
             rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9G])", "", capitals)
             if number and not _OF_NO_SYSTEM.search(rest):
