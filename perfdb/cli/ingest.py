@@ -15,11 +15,9 @@ from perfdb.db.sources import Action
 from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.ingest import Change
-from perfdb.ingest.options import unknown_model
 from perfdb.ingest.report import Status
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
-from perfdb.pages.columns import title_by_field
 from perfdb.record import Finding, Release, Result
 from perfdb.units import UNKNOWN, number, percent, significant
 
@@ -119,8 +117,6 @@ def ingest(
         words["precision"],
     )  # fmt: skip
     chosen = ingestion.Options(context, _watched, of_logs)
-    if note := unknown_model(chosen):
-        click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
     changes: Sequence[Change] = ()
     if dry_run:
@@ -322,6 +318,8 @@ def _others(change: Change) -> Iterator[str]:
 
 def _besides_figures(one: Result) -> dict[str, str | None]:
     """The cells of a result's row that are no figures, its notes and its method."""
+    from perfdb.pages.columns import title_by_field
+
     titles = title_by_field(tuple(one.raw))
     shown = {titles.get(name) for name in FIGURES}
     cells = {title: text for title, text in one.raw.items() if title not in shown}

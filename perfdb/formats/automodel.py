@@ -263,6 +263,13 @@ class _Iterations:
         self._memory = max(peak or 0, self._memory or 0) or None
 
 
+_GROUPS: Final = ("metadata", "config", "results")
+_KEYS: Final = rb'"avg_iter_time_seconds"\s*:|' + rb"[\s\S]*".join(
+    rb'"%s"\s*:' % name.encode() for name in _GROUPS
+)
+"""What a summary has, or that of CI in this order."""
+
+
 class _Summary(documents.ForeignDocument):
     """The fields of both files; the one of CI has them in three groups."""
 
@@ -290,18 +297,11 @@ class _Summary(documents.ForeignDocument):
     backend_dispatcher: object = None
 
 
-def _recognizes_summary(head: bytes, name: str) -> int:
-    return head.lstrip()[:1] == b"{" and (
-        documents.has_keys(head, "avg_iter_time_seconds")
-        or documents.has_keys(head, "metadata", "config", "results")
-    )
-
-
 def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
     found = documents.json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found)
-    groups = [found.get(name) for name in ("metadata", "config", "results")]
+    groups = [found.get(name) for name in _GROUPS]
     inner = {key: one for group in groups if isinstance(group, dict) for key, one in group.items()}
     summary = documents.checked(where, {**found, **inner}, _Summary)
     if isinstance(summary, Diagnostic):
@@ -357,4 +357,6 @@ TRAINING: Final = LogFormat(
     "automodel_training", showing(_JSON_LINE), _parse_training, is_json=True
 )
 BENCHMARK: Final = LogFormat("automodel_benchmark", showing(_BENCHMARK), _parse_benchmark)
-SUMMARY: Final = LogFormat("automodel_summary", _recognizes_summary, _parse_summary, is_json=True)
+SUMMARY: Final = LogFormat(
+    "automodel_summary", showing(rb"\A\s*\{", _KEYS), _parse_summary, is_json=True
+)

@@ -83,21 +83,6 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (log,)
 
 
-def job_of_config(name: str) -> str | None:
-    """The job that a file of this name is of."""
-    found = re.fullmatch(r"llmb-config_(.+)\.ya?ml", name)
-    return found[1] if found else None
-
-
-def job_of_log(name: str) -> str | None:
-    """The job of a log by its name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
-
-    None for a log of another name, be it compressed or not.
-    """
-    found = re.match(r"(?:log-.*_(\d+)_\d+|sbatch_.*_(\d+))\.out(?:\.|$)", name)
-    return found[1] or found[2] if found else None
-
-
 def _configuration(config: _Config) -> PartialCase:
     """The case of a job. A proxy is smaller than its model, and an override may change it."""
     workload, model, job = config.workload_info, config.model_info, config.job_config
