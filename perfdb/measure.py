@@ -7,13 +7,14 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import pairwise
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from perfdb import aggregation, catalog, flops, metrics, validity
-from perfdb.aggregation import Summary, Window
+from perfdb.aggregation import Window
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
 from perfdb.formats import ParsedLog
 from perfdb.formats.columns import StepColumn, Steps, kind_of
@@ -166,8 +167,10 @@ def _utc(moment: datetime) -> datetime:
 
 def _steps_of_run(read: StepsRead) -> Steps:
     """The steps of a run directory in order, the first of those that were written twice."""
-    first = {step.step: (line, step) for line, step in reversed(read.steps)}
-    rows = [first[number] for number in sorted(first)]
+    rows = read.steps
+    if any(after.step <= before.step for (_, before), (_, after) in pairwise(rows)):
+        first = {step.step: (line, step) for line, step in reversed(rows)}
+        rows = tuple(first[number] for number in sorted(first))
     cells = zip(*(_CELLS(step) for _, step in rows), strict=True)
     columns = dict(zip(_STEP_FIELDS, cells, strict=False)) or dict.fromkeys(_STEP_FIELDS, ())
     return Steps(
@@ -317,14 +320,10 @@ def with_figures(result: ResultRow, selection: Selection, window: Window) -> Res
     if times is None:
         none = window.none_held(selection.num_steps, selection.longest)
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
-    timed = _with_times(result, times, window)
-    return replace(timed, peak_memory_bytes=selection.peak_memory_bytes or None)
-
-
-def _with_times(result: ResultRow, times: Summary, window: Window) -> ResultRow:
-    timed = replace(
+    return replace(
         result,
         window=window.name,
+        peak_memory_bytes=selection.peak_memory_bytes or None,
         num_steps=times.num_steps,
         num_means=times.num_means,
         step_time_s=times.median_s,
@@ -333,24 +332,28 @@ def _with_times(result: ResultRow, times: Summary, window: Window) -> ResultRow:
         step_time_p10_s=times.p10_s,
         step_time_p90_s=times.p90_s,
         step_time_last_s=times.last_s,
+        **_rates(result, times.median_s),
     )
+
+
+def _rates(result: ResultRow, step_time_s: float) -> dict[str, Any]:
+    """The rates of a result by its step time; those that no formula covers are left out."""
     case = result.case
     tokens = metrics.tokens_per_sec_per_gpu(
-        case.global_batch_size, case.sequence_length, times.median_s, case.num_gpus
+        case.global_batch_size, case.sequence_length, step_time_s, case.num_gpus
     )
     per_token = _flops_per_token(case.model, case.sequence_length, case.task)
     if per_token is None or has_note(result, NoteCode.MODEL_SHAPE):
-        return replace(timed, tokens_per_sec_per_gpu=tokens)
+        return {"tokens_per_sec_per_gpu": tokens}
     achieved = metrics.model_tflops_per_sec_per_gpu(tokens, per_token)
     peak = catalog.peak(case.system, case.precision)
-    return replace(
-        timed,
-        tokens_per_sec_per_gpu=tokens,
-        model_tflops_per_sec_per_gpu=achieved,
-        flops_convention=flops.DEFAULT.name,
-        mfu=metrics.mfu(achieved, peak.tflops) if peak else None,
-        peak_tflops=peak.tflops if peak else None,
-    )
+    return {
+        "tokens_per_sec_per_gpu": tokens,
+        "model_tflops_per_sec_per_gpu": achieved,
+        "flops_convention": flops.DEFAULT.name,
+        "mfu": metrics.mfu(achieved, peak.tflops) if peak else None,
+        "peak_tflops": peak.tflops if peak else None,
+    }
 
 
 @cache

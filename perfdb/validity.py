@@ -65,6 +65,8 @@ def run_ended(outcome: Outcome) -> Note:
 
 def not_finite(steps: Sequence[StepRecord]) -> tuple[Outcome, Note] | None:
     """The outcome and the reason of the first loss or gradient norm that is not finite."""
+    if all(map(math.isfinite, (it for one in steps for it in (one.loss, one.grad_norm) if it))):
+        return None
     for step in steps:
         for number, outcome, code in (
             (step.loss, Outcome.NAN_LOSS, NoteCode.LOSS_NOT_FINITE),

@@ -180,17 +180,17 @@ PRECISION_FAULTS = [
 
 def systems(*files: Path) -> Collection[str]:
     """The names in files of systems."""
-    return load(files, System, partial(check_systems, peaks=("bf16", "fp8", "fp4")))
+    return load(files, System, partial(check_systems, peaks=("bf16", "fp8", "fp4"))).keys()
 
 
 def models(*files: Path) -> Collection[str]:
     """The names in files of models."""
-    return load(files, Model, check_models)
+    return load(files, Model, check_models).keys()
 
 
 def precisions(*files: Path) -> Collection[str]:
     """The names in files of precisions."""
-    return load(files, Precision, check_precisions)
+    return load(files, Precision, check_precisions).keys()
 
 
 def complaint(read: Callable[[Path], object], file: Path, text: str) -> str:
@@ -224,6 +224,37 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mixtral-8x7b.yaml").write_text(other)
     with pytest.raises(CatalogError, match=r"'Meta-Llama-3-8B' is llama3-8b in llama3-8b\.yaml:1"):
         models(*sorted(tmp_path.iterdir()))
+
+
+def test_files_are_kept_as_json_until_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is taken as it is; what is damaged or of another state is not."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    file, kept = tmp_path / "systems.yaml", tmp_path / "kept.json"
+    check = partial(check_systems, peaks=("bf16", "fp8", "fp4"))
+
+    def titles_of(text: str) -> list[str]:
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+        return [one.title for one in load([file], System, check, kept=kept).values()]
+
+    with pytest.raises(CatalogError):
+        titles_of(changed(H100, "[H100]", "[]"))
+    assert not kept.exists()
+    assert ["DGX-H100"] == titles_of(H100)
+    kept.write_text(changed(kept.read_text(), "DGX-H100", "Kept"))
+    assert ["Kept"] == titles_of(H100)
+    assert ["DGX-H100", "DGX-X900"] == titles_of(H100 + OTHER)
+    kept.write_text(kept.read_text()[:-9])
+    assert ["DGX-H100", "DGX-X900"] == titles_of(H100 + OTHER)
+
+
+def test_the_catalogs_own_files_have_nothing_wrong() -> None:
+    """Read as YAML, and checked."""
+    assert catalog.systems().keys() == systems(FOLDER / "systems.yaml")
+    assert catalog.precisions().keys() == precisions(FOLDER / "precisions.yaml")
+    assert {*catalog.models()} == {*models(*(FOLDER / "models").glob("*.yaml"))}
 
 
 def test_the_guides_examples_can_be_added(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def tables_of(url: URL) -> set[str]:
 
 def test_a_migrated_database_is_what_the_code_expects(empty_database: URL) -> None:
     """The tables in perfdb/db/tables.py and those in migrations/ are the same; others differ."""
-    migrate.upgrade(empty_database)
+    migrate.upgrade(empty_database, session.HEAD)
 
     assert [] == migrate.differences(empty_database)
     assert session.HEAD == migrate.current(empty_database)
@@ -36,6 +36,20 @@ def test_a_migrated_database_is_what_the_code_expects(empty_database: URL) -> No
         connection.exec_driver_sql("ALTER TABLE models ADD COLUMN colour TEXT")
     [difference] = migrate.differences(empty_database)
     assert "colour" in difference
+
+
+def test_a_new_store_is_made_as_the_migrations_make_it(tmp_path: Path) -> None:
+    """It gets all tables at once; each has the very lines that it has from the migrations."""
+
+    def made(revision: str) -> dict[str, list[str]]:
+        path = tmp_path / f"{revision}.sqlite"
+        migrate.upgrade(store_url(str(path)), revision)
+        with closing(sqlite3.connect(path)) as connection:
+            rows = connection.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+            rows += connection.execute("SELECT 'version', version_num FROM alembic_version")
+        return {name: sorted(re.split(r",?\s*\n\s*", sql or "")) for name, sql in rows}
+
+    assert made(session.HEAD) == made("head")
 
 
 def test_up_and_down_and_up_again_with_data(store: URL, tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ def test_the_wheel_brings_its_migrations_and_migrates_a_store(tmp_path: Path) ->
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from perfdb.db import migrate, session; "
         "assert migrate.scripts().name == '_migrations'; "
-        "url = session.store_url('x.sqlite'); migrate.upgrade(url); print(migrate.current(url))"
+        "url = session.store_url('x.sqlite'); migrate.upgrade(url, session.HEAD); "
+        "print(migrate.current(url))"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code, str(tmp_path / "site")],

@@ -31,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 FOLDER = Path(__file__).parent
+_KEPT = FOLDER / "__pycache__"
 
 _OF_NO_SYSTEM = re.compile(
     r"(?<![A-Z])(?:PCIE|NVL|HBM2E?|MIG)(?![A-Z0-9])|-[0-9]+[ABCQ](?![A-Z0-9])"
@@ -45,20 +46,23 @@ def systems() -> Mapping[str, System]:
     """Every system by name, in the order pages show them."""
     peaks = list(dict.fromkeys(it.peak for it in precisions().values() if it.peak))
     check = partial(check_systems, peaks=peaks)
-    return load([FOLDER / "systems.yaml"], System, check, config.entries("systems"))
+    own, kept = config.entries("systems"), _KEPT / "systems.json"
+    return load([FOLDER / "systems.yaml"], System, check, own, kept)
 
 
 @cache
 def precisions() -> Mapping[str, Precision]:
     """Every precision recipe by name."""
-    return load([FOLDER / "precisions.yaml"], Precision, check_precisions)
+    files, kept = [FOLDER / "precisions.yaml"], _KEPT / "precisions.json"
+    return load(files, Precision, check_precisions, kept=kept)
 
 
 @cache
 def models() -> Mapping[str, Model]:
     """Every model by name; and a proxy of one by its name, though it is not listed."""
     files = sorted((FOLDER / "models").glob("*.yaml"))
-    return Models(load(files, Model, check_models, config.entries("models")))
+    own, kept = config.entries("models"), _KEPT / "models.json"
+    return Models(load(files, Model, check_models, own, kept))
 
 
 def system(name: str) -> System:
@@ -121,6 +125,8 @@ def system_of_gpu(gpu: str) -> System | None:
     capitals, found = gpu.upper(), dict[str, System]()
     for entry in systems().values():
         for word in entry.detect:
+            if word not in capitals:
+                continue
             # Another number or a G makes another GPU: an H200 is no H20, an A10G no A10.
             rest, number = re.subn(rf"(?<![A-Z0-9]){word}(?![0-9G])", "", capitals)
             if number and not _OF_NO_SYSTEM.search(rest):

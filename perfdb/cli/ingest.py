@@ -8,14 +8,13 @@ import click
 from perfdb import ingest as ingestion
 from perfdb.audit.report import counts, objects
 from perfdb.audit.review import accepted, explained
-from perfdb.cli import gates, options
+from perfdb.cli import options
 from perfdb.cli.options import print_json, print_table
 from perfdb.db.session import store_url
 from perfdb.db.sources import Action
 from perfdb.errors import Diagnostic, InputError
 from perfdb.groups import grouped
 from perfdb.ingest import Change
-from perfdb.ingest.options import unknown_model
 from perfdb.ingest.report import Status
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
@@ -119,8 +118,6 @@ def ingest(
         words["precision"],
     )  # fmt: skip
     chosen = ingestion.Options(context, _watched, of_logs)
-    if note := unknown_model(chosen):
-        click.echo(f"note: {note}", err=True)
     known, url = accepted(None), store_url(db)
     changes: Sequence[Change] = ()
     if dry_run:
@@ -231,6 +228,8 @@ def _print_findings(
     findings: Sequence[Finding], changes: Iterable[Change], *, dry_run: bool
 ) -> None:
     """Of a dry run those of what would change: no other command can show them."""
+    from perfdb.cli import gates  # it loads what compares releases
+
     written = {one.result.result_id for one in changes if one.is_written}
     for it in findings:
         if it.result_id in written and not it.acknowledged:
@@ -318,6 +317,7 @@ def _others(change: Change) -> Iterator[str]:
 
 def _besides_figures(one: Result) -> dict[str, str | None]:
     """The cells of a result's row that are no figures, its notes and its method."""
+
     titles = title_by_field(tuple(one.raw))
     shown = {titles.get(name) for name in FIGURES}
     cells = {title: text for title, text in one.raw.items() if title not in shown}

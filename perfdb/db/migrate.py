@@ -2,24 +2,32 @@
 
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import URL, Connection, event
+from sqlalchemy import URL, Connection, event, inspect
 from sqlalchemy.exc import DBAPIError, NoReferenceError
 
 import perfdb
 from perfdb.db import session
 from perfdb.db.session import failed, is_race, opened, reading, writer
+from perfdb.db.tables import metadata
 from perfdb.errors import StoreError
+
+if TYPE_CHECKING:  # a store that is new or current needs no alembic, which loads for long
+    from alembic.config import Config
 
 PACKAGE = Path(perfdb.__file__).parent
 
 POSTGRES_LOCK = 0x70657266
 """Any constant: processes that migrate the same database at once take turns on it."""
+
+_VERSION_TABLE = """
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)
+"""
+"""As alembic makes it."""
 
 
 def scripts() -> Path:
@@ -28,8 +36,10 @@ def scripts() -> Path:
     return packaged if packaged.is_dir() else PACKAGE.parent / "migrations"
 
 
-def config(connection: Connection | None = None) -> Config:
+def config(connection: Connection | None = None) -> "Config":
     """Alembic's configuration, with the connection its env.py is to use."""
+    from alembic.config import Config  # noqa: PLC0415
+
     made = Config()
     made.set_main_option("script_location", str(scripts()))
     made.attributes["connection"] = connection
@@ -61,24 +71,44 @@ def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
     engine = writer(url)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _without_foreign_keys)
-    move = command.upgrade if upwards else command.downgrade
     try:
         with opened(engine, url) as connection, connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
-            move(config(connection), revision)
-    except CommandError as error:
-        known = ScriptDirectory.from_config(config()).walk_revisions()
-        names = ", ".join(sorted(one.revision for one in known))
-        newer = "use the perfdb that wrote it, or a newer one"
-        remedy = newer if upwards else f"known: base, {names}"
-        raise StoreError(f"{where}: {error}; {remedy}") from error
+            if not (upwards and revision == "head" and _is_newest(connection)):
+                _run_scripts(connection, revision, where, upwards=upwards)
     except DBAPIError as error:
         if is_race(error):
             raise
         raise failed(url, error) from error
     finally:
         engine.dispose()
+
+
+def _is_newest(connection: Connection) -> bool:
+    """Whether a database has the newest schema; one without any table gets it at once."""
+    if not inspect(connection).get_table_names():
+        metadata.create_all(connection)
+        connection.exec_driver_sql(_VERSION_TABLE)
+        connection.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{session.HEAD}')")
+        return True
+    return session.current(connection) == session.HEAD
+
+
+def _run_scripts(connection: Connection, revision: str, where: str, *, upwards: bool) -> None:
+    """Run the migrations to a schema. Raises StoreError for one that is not known."""
+    from alembic import command  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
+    try:
+        (command.upgrade if upwards else command.downgrade)(config(connection), revision)
+    except CommandError as error:
+        known = ScriptDirectory.from_config(config()).walk_revisions()
+        names = ", ".join(sorted(one.revision for one in known))
+        newer = "use the perfdb that wrote it, or a newer one"
+        remedy = newer if upwards else f"known: base, {names}"
+        raise StoreError(f"{where}: {error}; {remedy}") from error
 
 
 def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None:
@@ -90,9 +120,8 @@ def _without_foreign_keys(connection: SqliteConnection, _record: object) -> None
 
 def differences(url: URL) -> list[str]:
     """How the tables differ from what the code expects; empty if they do not."""
-    from alembic.autogenerate import compare_metadata  # noqa: PLC0415  only this command needs it
-
-    from perfdb.db.tables import metadata  # noqa: PLC0415  likewise
+    from alembic.autogenerate import compare_metadata  # noqa: PLC0415
+    from alembic.migration import MigrationContext  # noqa: PLC0415
 
     with reading(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})

@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # a site needs no numpy
     from perfdb.formats.columns import Steps
 
 
+Natural = tuple[str, str, str, int]
+"""What makes a source the same one: its SHA-256, its path, and its parser with its version."""
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """The bytes a number came from, where they were, and who read them."""
@@ -31,6 +35,11 @@ class SourceFile:
         if isinstance(self.content, Packed):
             return self.content.sha256
         return hashlib.sha256(self.content).hexdigest()
+
+    @cached_property
+    def natural(self) -> Natural:
+        """What makes it the same one."""
+        return (self.sha256, self.path, self.parser, self.parser_version)
 
     @property
     def size_bytes(self) -> int:

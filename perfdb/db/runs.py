@@ -14,7 +14,7 @@ from perfdb.db import bulk, findings, keys
 from perfdb.db import results as stored
 from perfdb.db import sources as files
 from perfdb.db.results import Held, ResultPlace, Revision
-from perfdb.db.rows import MeasuredRun, RunFiles, RunRow
+from perfdb.db.rows import MeasuredRun, Natural, RunFiles, RunRow
 from perfdb.db.session import take_turns
 from perfdb.db.sources import Action
 from perfdb.db.tables import STEP_COLUMNS, releases, results, run_files, runs, sources, steps
@@ -236,7 +236,7 @@ def _put(
     _put_files(connection, [(ids[one.run_id], one) for one in read], source_ids)
     moved, added = [], []
     for one, (case_id, release_id) in zip(read, of_ids, strict=True):
-        measured = source_ids[files.natural(one.files.measured_file)]
+        measured = source_ids[one.files.measured_file.natural]
         if one.run_id in kept:
             moved.append((kept[one.run_id], measured, one.run.result))
         else:
@@ -250,12 +250,12 @@ def _put_rows(
     connection: Connection,
     read: Iterable[tuple[RunInput, tuple[int, int]]],
     there: Mapping[str, Known],
-    source_ids: Mapping[files.Natural, int],
+    source_ids: Mapping[Natural, int],
 ) -> None:
     columns = (*_COLUMNS, "case_id", "release_id", "source_id", "stamp")
     added = []
     for one, of_ids in read:
-        record = source_ids[files.natural(one.files.record_file)]
+        record = source_ids[one.files.record_file.natural]
         row = (*_cells(one.run.run), *of_ids, record, one.files.stamp)
         if old := there.get(one.run_id):
             values = dict(zip(columns, row, strict=True))
@@ -284,10 +284,10 @@ def _put_steps(connection: Connection, read: Sequence[tuple[int, RunInput]]) -> 
 def _put_files(
     connection: Connection,
     read: Iterable[tuple[int, RunInput]],
-    source_ids: Mapping[files.Natural, int],
+    source_ids: Mapping[Natural, int],
 ) -> None:
     rows = (
-        (number, name, source_ids[files.natural(file)])
+        (number, name, source_ids[file.natural])
         for number, one in read
         for name, file in one.files.by_name.items()
     )

@@ -11,29 +11,21 @@ from sqlalchemy import Connection, func, select, update
 from perfdb import __version__
 from perfdb.db import bulk, keys
 from perfdb.db.packing import CHUNK_BYTES, Packed, unpacked, unpacked_pieces
-from perfdb.db.rows import SourceFile
+from perfdb.db.rows import Natural, SourceFile
 from perfdb.db.tables import ingest_log, sources
 from perfdb.jsonfile import content_hash
-
-Natural = tuple[str, str, str, int]
-"""The SHA-256 of a source, its path, and its parser with its version."""
 
 _NATURAL = ("sha256", "path", "parser", "parser_version")
 
 
-def natural(file: SourceFile) -> Natural:
-    """What makes a source the same one: its bytes, where they were, and who read them."""
-    return (file.sha256, file.path, file.parser, file.parser_version)
-
-
 def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> dict[Natural, int]:
     """The id of each source; the bytes of those not there yet are kept, compressed."""
-    by_key = {natural(file): file for file in files}
+    by_key = {file.natural: file for file in files}
     found = _known(connection, by_key)
     added = [by_key[key] for key in sorted(by_key.keys() - found.keys())]
     if not added:
         return found
-    large = {natural(file): content for file in added if (content := _large(connection, file))}
+    large = {file.natural: content for file in added if (content := _large(connection, file))}
     columns = (*_NATURAL, "size_bytes", "content", "ingested_at")
     bulk.add(connection, sources, columns, _rows(added, large, when))
     found = _known(connection, by_key)
@@ -44,7 +36,7 @@ def ids(connection: Connection, files: Iterable[SourceFile], when: datetime) -> 
 
 def id_of(connection: Connection, file: SourceFile, when: datetime) -> int:
     """The id of one source; its bytes are kept if it is not there yet."""
-    return ids(connection, [file], when)[natural(file)]
+    return ids(connection, [file], when)[file.natural]
 
 
 def content_of(connection: Connection, source_id: int) -> Iterator[bytes]:
@@ -86,7 +78,7 @@ def _rows(
     """The rows of sorted sources: the same bytes, which many runs share, are packed once."""
     packed, sha256 = b"", ""
     for file in added:
-        key = natural(file)
+        key = file.natural
         if key in large:
             yield (*key, file.size_bytes, b"", when)
             continue
@@ -143,14 +135,17 @@ def log(connection: Connection, entries: Iterable[LogEntry], when: datetime) -> 
     """Log what became of sources; a file that stays rejected or unattributed is logged once."""
     rows: list[bulk.Cells] = []
     for entry in dict.fromkeys(entries):
-        cells = vars(entry)
-        same = [ingest_log.c[name].is_not_distinct_from(value) for name, value in cells.items()]
-        is_once = entry.action in (Action.REJECTED, Action.UNATTRIBUTED)
-        if not is_once or not connection.scalar(select(ingest_log.c.id).where(*same).limit(1)):
-            row = cells | {"at": when, "perfdb_version": __version__}
-            rows.append((*row.values(), log_hash(row)))
+        if entry.action in (Action.REJECTED, Action.UNATTRIBUTED) and _is_logged(connection, entry):
+            continue
+        row = vars(entry) | {"at": when, "perfdb_version": __version__}
+        rows.append((*row.values(), log_hash(row)))
     columns = (*LogEntry.__annotations__, "at", "perfdb_version", "content_hash")
     bulk.add(connection, ingest_log, columns, rows)
+
+
+def _is_logged(connection: Connection, entry: LogEntry) -> bool:
+    same = [ingest_log.c[name].is_not_distinct_from(it) for name, it in vars(entry).items()]
+    return connection.scalar(select(ingest_log.c.id).where(*same).limit(1)) is not None
 
 
 def log_hash(row: Mapping[str, object]) -> str:

@@ -31,7 +31,7 @@ from pydantic import Field
 
 from perfdb.errors import Diagnostic
 from perfdb.formats import documents, settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing, showing
 from perfdb.formats.columns import Reading
 from perfdb.formats.numbers import (
     NUMBER,
@@ -47,7 +47,6 @@ from perfdb.formats.scan import Block, Piece, Scan, pieces
 from perfdb.formats.settle import Settled, marked, settle, steps_of, training_log, with_times
 from perfdb.formats.steplines import MOST_KEPT
 from perfdb.record import MOST, Figures, Outcome, PartialCase
-from perfdb.text import plain
 
 FRAMEWORK: Final = "automodel"
 SHIFTED: Final = 0.01
@@ -58,7 +57,7 @@ TOLERANCE: Final = 0.005
 _START: Final = b"Experiment_details:"
 _MARKER: Final = b"| tps "
 _STEP: Final = re.compile(r"\bstep (\d{1,15}) \| epoch \d+ \|")
-_STEP_LINE: Final = re.compile(rb"\bstep \d+ \| epoch \d+ \| [^\n]*?\| tps [\d.]+")
+_STEP_LINE: Final = rb"\bstep \d+ \| epoch \d+ \| [^\n]*?\| tps [\d.]+"
 _VALUE: Final = re.compile(rf"\| (loss|grad_norm|mem|num_label_tokens) ({NUMBER}){WHOLE}")
 _RATE: Final = re.compile(rf"\| tps ({NUMBER})(?!/gpu)(?:\(({NUMBER})/gpu\))?{WHOLE}")
 _WORLD: Final = re.compile(r"\bWorld size: (\d{1,9})\b")
@@ -84,10 +83,6 @@ def _described(text: str, **known: object) -> ParsedLog:
     stated = {field: value for field, value in fields.items() if value}
     log, versions = settings.described(text, stated), _VERSION.findall(text)
     return replace(log, framework_version=versions[-1] if versions else None)
-
-
-def _recognizes_steps(head: bytes, name: str) -> int:
-    return len(_STEP_LINE.findall(plain(head)))
 
 
 def _parse_steps(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -141,11 +136,7 @@ def _timed(settled: Settled, case: PartialCase) -> Settled:
 
 _DECODER: Final = json.JSONDecoder()
 _JSON_MARKER: Final = b'"step":'
-_JSON_LINE: Final = re.compile(rb'\{"step": *\d+, [^\n]*?"tps": *[\d.eE+\-]+')
-
-
-def _recognizes_training(head: bytes, name: str) -> int:
-    return len(_JSON_LINE.findall(plain(head)))
+_JSON_LINE: Final = rb'\{"step": *\d+, [^\n]*?"tps": *[\d.eE+\-]+'
 
 
 def _parse_training(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -202,13 +193,10 @@ _BATCH: Final = re.compile(
 )
 _AVERAGE: Final = re.compile(rf"Average iteration time: *({NUMBER}) seconds")
 _MFU: Final = re.compile(rf"Average MFU: *({NUMBER})%")
+_BENCHMARK: Final = (
+    rb"Running \d+ iterations with \d+ warmup steps|Max iter time:|Average iteration time:"
+)
 _TFLOP: Final = re.compile(rf"(?<!MTP )TFLOPs/GPU: *({NUMBER}){WHOLE}")
-
-
-def _recognizes_benchmark(head: bytes, name: str) -> int:
-    text = plain(head)
-    starts = re.findall(_PLAN.pattern.encode(), text)
-    return len(starts) + text.count(_TIME_MARKER) + text.count(b"Average iteration time:")
 
 
 def _parse_benchmark(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -275,6 +263,13 @@ class _Iterations:
         self._memory = max(peak or 0, self._memory or 0) or None
 
 
+_GROUPS: Final = ("metadata", "config", "results")
+_KEYS: Final = rb'"avg_iter_time_seconds"\s*:|' + rb"[\s\S]*".join(
+    rb'"%s"\s*:' % name.encode() for name in _GROUPS
+)
+"""What a summary has, or that of CI in this order."""
+
+
 class _Summary(documents.ForeignDocument):
     """The fields of both files; the one of CI has them in three groups."""
 
@@ -302,18 +297,11 @@ class _Summary(documents.ForeignDocument):
     backend_dispatcher: object = None
 
 
-def _recognizes_summary(head: bytes, name: str) -> int:
-    return head.lstrip()[:1] == b"{" and (
-        documents.has_keys(head, "avg_iter_time_seconds")
-        or documents.has_keys(head, "metadata", "config", "results")
-    )
-
-
 def _parse_summary(where: str, content: Content) -> tuple[ParsedLog, ...]:
     found = documents.json_object(where, content)
     if isinstance(found, Diagnostic):
         return nothing(found)
-    groups = [found.get(name) for name in ("metadata", "config", "results")]
+    groups = [found.get(name) for name in _GROUPS]
     inner = {key: one for group in groups if isinstance(group, dict) for key, one in group.items()}
     summary = documents.checked(where, {**found, **inner}, _Summary)
     if isinstance(summary, Diagnostic):
@@ -364,9 +352,11 @@ def _rate(
     return over_time or of_peak, ()
 
 
-CONSOLE: Final = LogFormat("automodel_console", _recognizes_steps, _parse_steps)
+CONSOLE: Final = LogFormat("automodel_console", showing(_STEP_LINE), _parse_steps)
 TRAINING: Final = LogFormat(
-    "automodel_training", _recognizes_training, _parse_training, is_json=True
+    "automodel_training", showing(_JSON_LINE), _parse_training, is_json=True
 )
-BENCHMARK: Final = LogFormat("automodel_benchmark", _recognizes_benchmark, _parse_benchmark)
-SUMMARY: Final = LogFormat("automodel_summary", _recognizes_summary, _parse_summary, is_json=True)
+BENCHMARK: Final = LogFormat("automodel_benchmark", showing(_BENCHMARK), _parse_benchmark)
+SUMMARY: Final = LogFormat(
+    "automodel_summary", showing(rb"\A\s*\{", _KEYS), _parse_summary, is_json=True
+)

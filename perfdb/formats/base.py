@@ -1,11 +1,13 @@
 """What a log or result file reports, whatever its format, and the contract of a format."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from perfdb.errors import Diagnostic
 from perfdb.formats.columns import Steps
 from perfdb.record import TIME_TO_TRAIN, Figures, Outcome, PartialCase
+from perfdb.text import plain
 
 Content = Iterable[bytes]
 """The bytes of a file in chunks of any size, in order."""
@@ -76,9 +78,9 @@ class LogFormat:
     """One format of logs or results.
 
     `recognizes` takes the first bytes of a file and its name, and returns how many steps of this
-    format they show: 0 if none, 1 for a file without steps. `parse` takes the path, which names
-    the file in problems, and the content, and returns the results. Both accept any bytes: what
-    cannot be read is a problem of the result, never an exception.
+    format they show: 0 if none, 1 for a file without steps; `showing` makes most of them. `parse`
+    takes the path, which names the file in problems, and the content, and returns the results.
+    Both accept any bytes: what cannot be read is a problem of the result, never an exception.
 
     `prints_means`: each time is the mean over the steps since the line before. `is_json`: the
     files are JSON and not text.
@@ -89,6 +91,17 @@ class LogFormat:
     parse: Callable[[str, Content], tuple[ParsedLog, ...]]
     prints_means: bool = False
     is_json: bool = False
+
+
+def showing(step: bytes, *others: bytes) -> Callable[[bytes, str], int]:
+    """Recognizes files by the pattern of a step; they must show the other patterns, too."""
+    pattern, needed = re.compile(step), [re.compile(one) for one in others]
+
+    def recognizes(head: bytes, _: str) -> int:
+        text = plain(head)
+        return len(pattern.findall(text)) if all(one.search(text) for one in needed) else 0
+
+    return recognizes
 
 
 def nothing(problem: Diagnostic, configuration: PartialCase | None = None) -> tuple[ParsedLog, ...]:

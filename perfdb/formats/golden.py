@@ -21,7 +21,7 @@ import numpy as np
 
 from perfdb.errors import Diagnostic
 from perfdb.formats import documents, settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing, showing
 from perfdb.formats.columns import Reading, StepColumn
 from perfdb.formats.numbers import count, positive, real, size_bytes
 from perfdb.formats.settle import sampled_note, settle, steps_of, training_log
@@ -36,10 +36,10 @@ _NORM, _RATE, _PEAK = "grad norm", "GPU utilization", "max_alloc"
 _SKIPPED: Final = 0.7
 """The share of the steps that Megatron-Bridge's own comparison leaves out at the start."""
 _BRIDGE: Final = PartialCase(framework="megatron-bridge")
-_STEP: Final = re.compile(
+_STEP: Final = (
     rb'"\d+"\s*:\s*\{[^{}]*?"(?:elapsed time per iteration \(ms\)|GPU utilization|lm loss)"\s*:'
 )
-_ARGUMENTS: Final = re.compile(rb"(?m)^MODEL_ARGS:[ \t\r]*$")
+_is_of_bridge: Final = showing(rb"\A\s*\{", _STEP)
 
 
 class _Config(documents.ForeignDocument):
@@ -47,20 +47,12 @@ class _Config(documents.ForeignDocument):
     ENV_VARS: Mapping[str, object] = {}
 
 
-def _recognizes_bridge(head: bytes, name: str) -> int:
-    return head.lstrip()[:1] == b"{" and bool(_STEP.search(head))
-
-
 def _recognizes_megatron(head: bytes, name: str) -> int:
     """By the name, which an empty file has too, or by the first metric."""
-    if PurePath(name).suffix != ".json" or _recognizes_bridge(head, name):
+    if PurePath(name).suffix != ".json" or _is_of_bridge(head, name):
         return False
     is_named = "golden" in PurePath(name).name
     return is_named or documents.has_keys(head, "start_step", "end_step", "step_interval")
-
-
-def _recognizes_config(head: bytes, name: str) -> int:
-    return bool(_ARGUMENTS.search(head))
 
 
 def _parse_megatron(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -185,5 +177,5 @@ def _parse_config(where: str, content: Content) -> tuple[ParsedLog, ...]:
 
 
 MEGATRON: Final = LogFormat("megatron_golden", _recognizes_megatron, _parse_megatron, is_json=True)
-BRIDGE: Final = LogFormat("megatron_bridge_golden", _recognizes_bridge, _parse_bridge, is_json=True)
-CONFIG: Final = LogFormat("megatron_config", _recognizes_config, _parse_config)
+BRIDGE: Final = LogFormat("megatron_bridge_golden", _is_of_bridge, _parse_bridge, is_json=True)
+CONFIG: Final = LogFormat("megatron_config", showing(rb"(?m)^MODEL_ARGS:[ \t]*$"), _parse_config)

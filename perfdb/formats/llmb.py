@@ -11,7 +11,7 @@ from typing import Final
 from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import experiment, settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing, showing
 from perfdb.formats.documents import ForeignDocument, texts, yaml_document
 from perfdb.formats.numbers import count
 from perfdb.record import PartialCase
@@ -54,10 +54,6 @@ class _Config(ForeignDocument):
     job_config: _Job = _Job()
 
 
-def _recognizes(head: bytes, name: str) -> int:
-    return all(re.search(group, head) for group in _GROUPS)
-
-
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     """What the file says of the run next to it, with what the names of its folders add."""
     # As it is written: YAML has 25.10 for a number, which is 25.1.
@@ -87,21 +83,6 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     return (log,)
 
 
-def job_of_config(name: str) -> str | None:
-    """The job that a file of this name is of."""
-    found = re.fullmatch(r"llmb-config_(.+)\.ya?ml", name)
-    return found[1] if found else None
-
-
-def job_of_log(name: str) -> str | None:
-    """The job of a log by its name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
-
-    None for a log of another name, be it compressed or not.
-    """
-    found = re.match(r"(?:log-.*_(\d+)_\d+|sbatch_.*_(\d+))\.out(?:\.|$)", name)
-    return found[1] or found[2] if found else None
-
-
 def _configuration(config: _Config) -> PartialCase:
     """The case of a job. A proxy is smaller than its model, and an override may change it."""
     workload, model, job = config.workload_info, config.model_info, config.job_config
@@ -121,4 +102,4 @@ def _configuration(config: _Config) -> PartialCase:
     )
 
 
-FORMAT: Final = LogFormat("llmb_config", _recognizes, _parse)
+FORMAT: Final = LogFormat("llmb_config", showing(*_GROUPS), _parse)

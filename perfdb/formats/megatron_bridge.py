@@ -41,10 +41,6 @@ _NEAR: Final = 8
 _NONE: Final = -1
 
 
-def _recognizes(head: bytes, name: str) -> int:
-    return bridge_steps(head)
-
-
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     scan = Scan(content, SYNTAX.marker, _MARKER, starts=(_START, LOADED))
     reader, rates = StepReader(where, SYNTAX, steps_of), _RateReader()
@@ -176,4 +172,4 @@ def _notes(where: str, places: Ints, doubtful: int, num_unreadable: int) -> Iter
         yield Diagnostic(where, f"{lines} without a time and a rate")
 
 
-FORMAT: Final = LogFormat("megatron_bridge", _recognizes, _parse, prints_means=True)
+FORMAT: Final = LogFormat("megatron_bridge", bridge_steps, _parse, prints_means=True)

@@ -66,7 +66,7 @@ _MOST_FOLDS: Final = 8
 """The lines that a list is looked for on if a terminal has folded it."""
 
 
-def bridge_steps(head: bytes) -> int:
+def bridge_steps(head: bytes, _: str) -> int:
     """How many steps are among the first bytes, with Megatron-Bridge's rates or configuration."""
     text = plain(head)
     rates = max(len(half.findall(text)) for half in _OF_BRIDGE)
@@ -80,7 +80,7 @@ def bridge_steps(head: bytes) -> int:
 
 def _recognizes(head: bytes, name: str) -> int:
     steps = len(_STEP_LINE.findall(plain(head)))
-    return 0 if steps and bridge_steps(head) else steps
+    return 0 if steps and bridge_steps(head, name) else steps
 
 
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -92,7 +92,8 @@ def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
     text = "".join(scan.sections(settled.first_line))
     settings = described(text, {}, _arguments)
     if settings.configuration.model_fields_set or ARGUMENTS.decode() in text:
-        settings = described(text, {"framework": FRAMEWORK}, _arguments)
+        own = settings.configuration.model_copy(update={"framework": FRAMEWORK})
+        settings = replace(settings, configuration=own)
     return (iterations_log(scan, settled, replace(settings, likely_framework=FRAMEWORK)),)
 
 

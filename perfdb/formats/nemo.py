@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from perfdb.formats.base import Content, LogFormat, ParsedLog
+from perfdb.formats.base import Content, LogFormat, ParsedLog, showing
 from perfdb.formats.columns import Ints, Reading, StepColumn, Steps
 from perfdb.formats.numbers import NUMBER, count
 from perfdb.formats.outcome import DONE
@@ -35,7 +35,6 @@ from perfdb.formats.settle import (
     training_log,
 )
 from perfdb.formats.steplines import StepReader, Syntax
-from perfdb.text import plain
 
 _TIME, _STEP, _EPOCH, _LAST = "train_step_timing in s", "global_step", "epoch", "last iteration"
 _SYNTAX: Final = Syntax(
@@ -45,7 +44,7 @@ _SYNTAX: Final = Syntax(
     fields=(_STEP, BATCH, "peak_memory_usage", "reduced_train_loss", _TIME, "TFLOPS_per_GPU"),
     required=("iteration", _TIME),
 )
-_STEP_LINE: Final = re.compile(rb"Training epoch [\s\d]+,\s*iteration[\s\d]+/[\s\d]+\|")
+_STEP_LINE: Final = rb"Training epoch [\s\d]+,\s*iteration[\s\d]+/[\s\d]+\|"
 
 _BAR_MARKER: Final = b"train_step_timing in s="
 _CLOSED: Final = r"(?=[ \t]*[,\]])"
@@ -57,10 +56,6 @@ _BAR: Final = re.compile(
 _GLOBAL_STEP: Final = re.compile(r"global_step=(\d{1,9})(?:\.0*)?(?=[,\]])")
 _LOSS: Final = re.compile(rf"reduced_train_loss=({NUMBER}){_CLOSED}")
 _TOKENS: Final = re.compile(rf"tokens_per_sec_per_gpu=({NUMBER}){_CLOSED}")
-
-
-def _recognizes_steps(head: bytes, name: str) -> int:
-    return len(_STEP_LINE.findall(plain(head)))
 
 
 def _parse_steps(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -106,10 +101,6 @@ def _numbers(printed: Steps) -> Ints:
     return numbered(StepColumn.full(np.where(step.known, step.values, counted)), base=0)
 
 
-def _recognizes_bars(head: bytes, name: str) -> int:
-    return plain(head).count(_BAR_MARKER)
-
-
 def _parse_bars(where: str, content: Content) -> tuple[ParsedLog, ...]:
     bars, scan = _Bars(), Scan(content, _BAR_MARKER)
     settled = marked(where, scan, _BAR_MARKER, bars.read)
@@ -152,5 +143,5 @@ class _Bars:
         return self._before.get(epoch, epoch * total)
 
 
-NEMO1: Final = LogFormat("nemo1", _recognizes_bars, _parse_bars)
-NEMO2: Final = LogFormat("nemo2", _recognizes_steps, _parse_steps, prints_means=True)
+NEMO1: Final = LogFormat("nemo1", showing(_BAR_MARKER), _parse_bars)
+NEMO2: Final = LogFormat("nemo2", showing(_STEP_LINE), _parse_steps, prints_means=True)

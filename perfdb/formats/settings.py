@@ -6,6 +6,7 @@ with several values in one dump is left out: which one the run had is unknown.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain, pairwise
 from typing import Final
 
@@ -129,42 +130,45 @@ def _setting(name: str, value: str, between: str = r"['\"]?[ \t]*[=:][ \t]*") ->
     return re.compile(rf"({name})(?<!\w{name}){between}{value}")
 
 
-_MENTIONED: Final = (
-    *(
-        _setting(name, r"['\"]?([\w.\-]+)", r"['\"]?\s*[=:]\s*")
-        for name in (*NAMES, *SHAPE, "num_nodes", "devices", LIMIT)
-    ),
-    *(
-        _setting(name, rf"{_ENABLED}?['\"]?([\w.\-]+)")
-        for name in precision.NAMES
-        if name not in (*precision.RECIPES_OF, "torch_dtype")
-    ),
-    # In quotes it is that of a checkpoint, which transformers prints.
-    re.compile(r"(torch_dtype)(?<![\w'\"]torch_dtype)[ \t]*[=:][ \t]*['\"]?([\w.\-]+)"),
-    *(_setting(name, rf"['\"]?({words})\b") for name, words in precision.RECIPES_OF.items()),
-    # The class of a group, where its recipe is left out.
-    re.compile(r"(te_fp8):[ \t]*\n[ \t]+(_target_|recipe):"),
-    re.compile(rf"(compile)(?<!\wcompile):[ \t]*{_ENABLED}([\w.\-]+)"),
-    # A class or its short name, as `peft=<Config[LoRA(…` or in a group of its own; or none.
-    _setting(
-        ADAPTER,
-        r"(?:<\w+\[)?['\"]?((?i:(?:[\w.]*LoRA|null|none)\b))",
-        r"(?:_scheme)?['\"]?[ \t]*[=:](?:\s*_target_:)?[ \t]*",
-    ),
-    # A value on the same line, or a list.
-    *(
-        _setting(name, rf"['\"]?(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)")
-        for name in (*OPTIONS, RAMP)
-        # Which any text may have: they count in a dump of arguments, or in a group of their own.
-        if name not in ("profile", "compile")
-    ),
-)
+@cache
+def _mentioned() -> tuple[re.Pattern[str], ...]:
+    """What finds a mention of each setting; made where a text is searched, which takes 20 ms."""
+    return (
+        *(
+            _setting(name, r"['\"]?([\w.\-]+)", r"['\"]?\s*[=:]\s*")
+            for name in (*NAMES, *SHAPE, "num_nodes", "devices", LIMIT)
+        ),
+        *(
+            _setting(name, rf"{_ENABLED}?['\"]?([\w.\-]+)")
+            for name in precision.NAMES
+            if name not in (*precision.RECIPES_OF, "torch_dtype")
+        ),
+        # In quotes it is that of a checkpoint, which transformers prints.
+        re.compile(r"(torch_dtype)(?<![\w'\"]torch_dtype)[ \t]*[=:][ \t]*['\"]?([\w.\-]+)"),
+        *(_setting(name, rf"['\"]?({words})\b") for name, words in precision.RECIPES_OF.items()),
+        # The class of a group, where its recipe is left out.
+        re.compile(r"(te_fp8):[ \t]*\n[ \t]+(_target_|recipe):"),
+        re.compile(rf"(compile)(?<!\wcompile):[ \t]*{_ENABLED}([\w.\-]+)"),
+        # A class or its short name, as `peft=<Config[LoRA(…` or in a group of its own; or none.
+        _setting(
+            ADAPTER,
+            r"(?:<\w+\[)?['\"]?((?i:(?:[\w.]*LoRA|null|none)\b))",
+            r"(?:_scheme)?['\"]?[ \t]*[=:](?:\s*_target_:)?[ \t]*",
+        ),
+        # A value on the same line, or a list.
+        *(
+            _setting(name, rf"['\"]?(\[[^\]\n]*\]|[\w.\-]+|(?:{_ITEM}[\w.]+)+)")
+            for name in (*OPTIONS, RAMP)
+            # Which any text may have: they count in a dump of arguments, or in their own group.
+            if name not in ("profile", "compile")
+        ),
+    )
 
 
 def mentions(text: str) -> list[Pair]:
     """The settings that a text mentions as `name=value` or `name: value`, in their order."""
     text = _BACKEND.sub(_with_names, _PREFIX.sub("", text))
-    found = (one for pattern in _MENTIONED for one in pattern.finditer(text))
+    found = (one for pattern in _mentioned() for one in pattern.finditer(text))
     return [(one[1], one.groups()[-1]) for one in sorted(found, key=lambda one: one.start())]
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from perfdb.formats import precision, settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog
+from perfdb.formats.base import Content, LogFormat, ParsedLog, showing
 from perfdb.formats.columns import Reading
 from perfdb.formats.numbers import count, finite, percent, positive, real, size_bytes
 from perfdb.formats.outcome import DONE
@@ -23,7 +23,6 @@ from perfdb.formats.precision import Pair
 from perfdb.formats.scan import Piece, Scan
 from perfdb.formats.settle import interval_note, marked, timed, training_log
 from perfdb.record import PartialCase
-from perfdb.text import plain
 
 _MARKER: Final = b"memory:"
 _STARTS: Final = (b" device mesh with ", b"local batch size ", b"Training starts at step ")
@@ -35,7 +34,7 @@ _FIELD: Final = re.compile(
 _RATE: Final = re.compile(r"\btps:")
 _CUT: Final = re.compile(r"\btps: *[\d,.]+\s*\Z")
 """Something is behind `tps` in every version: a line that ends in it is folded, or cut off."""
-_STEP_LINE: Final = re.compile(rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+")
+_STEP_LINE: Final = rb"\bstep: *\d+ +loss: *\S+ [^\n]*?\btps: *[\d,]+"
 _BATCH: Final = re.compile(
     r"local batch size (\d{1,15}),(?: global batch size (\d{1,15}),)?"
     r"(?: gradient accumulation steps (\d{1,15}),)? sequence length (\d{1,15}),"
@@ -64,10 +63,6 @@ _DIMENSIONS: Final = frozenset(
     {"pp", "dp", "dp_replicate", "dp_shard", _WITH_EXPERTS, "dp_shard_in_ep", "cp", "tp"}
 )
 _TIMED_BY: Final = ("num_gpus", "global_batch_size", "sequence_length")
-
-
-def _recognizes(head: bytes, name: str) -> int:
-    return len(_STEP_LINE.findall(plain(head)))
 
 
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -181,4 +176,4 @@ def _experts(listed: Mapping[str, int]) -> int:
     return 0 if "tp" in listed else listed.get("dp_shard_in_ep", 1) * listed.get("cp", 1)
 
 
-FORMAT: Final = LogFormat("torchtitan", _recognizes, _parse, prints_means=True)
+FORMAT: Final = LogFormat("torchtitan", showing(_STEP_LINE), _parse, prints_means=True)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from perfdb import catalog
 from perfdb.errors import Diagnostic
 from perfdb.formats import settings
-from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing
+from perfdb.formats.base import Content, LogFormat, ParsedLog, nothing, showing
 from perfdb.formats.documents import ForeignDocument, identity, texts, yaml_document
 from perfdb.formats.numbers import count, finite, positive, real, size_bytes
 from perfdb.record import LAST_VERIFIED, Figures, Outcome, PartialCase
@@ -72,10 +72,6 @@ class _Leaf(NamedTuple):
         """A field that is a text."""
         value = self.values.get(name)
         return value if isinstance(value, str) else None
-
-
-def _recognizes(head: bytes, name: str) -> int:
-    return all(re.search(group, head) for group in _HEAD)
 
 
 def _parse(where: str, content: Content) -> tuple[ParsedLog, ...]:
@@ -204,4 +200,4 @@ def _of_command(command: str) -> dict[str, str]:
     return {name: values.pop() for name, values in found.items() if len(values) == 1}
 
 
-FORMAT: Final = LogFormat("verification_card", _recognizes, _parse)
+FORMAT: Final = LogFormat("verification_card", showing(*_HEAD), _parse)

@@ -78,7 +78,7 @@ class Folders:
 
 def _of_job(log: Path, folders: list[_Folder]) -> Companion | None:
     """The launcher's file of the job that a log is of; None if several may be."""
-    own = llmb.job_of_log(log.name)
+    own = _job_of_log(log.name)
     ends = (re.search(r"_(\d+)$", folder.name) for folder in log.parents[: FOLDERS_ABOVE + 1])
     named = {*re.findall(r"_(\d+)(?=[._])", log.name), *(end[1] for end in ends if end)}
     found = {
@@ -91,9 +91,24 @@ def _of_job(log: Path, folders: list[_Folder]) -> Companion | None:
     alone = folders[0].alone.get(llmb.FORMAT.name)
     suffixes, paths = (".log", ".out", plain_suffix(log)), map(PurePath, folders[0].names)
     logs = {plain_name(path) for path in paths if plain_suffix(path) in suffixes}
-    job = llmb.job_of_config(alone.name) if alone else None
+    job = _job_of_config(alone.name) if alone else None
     others = logs - {plain_name(log)}
-    return alone if all(job and llmb.job_of_log(other) == job for other in others) else None
+    return alone if all(job and _job_of_log(other) == job for other in others) else None
+
+
+def _job_of_config(name: str) -> str | None:
+    """The job that a file of this name is of."""
+    found = re.fullmatch(r"llmb-config_(.+)\.ya?ml", name)
+    return found[1] if found else None
+
+
+def _job_of_log(name: str) -> str | None:
+    """The job of a log by its name: log-EXPERIMENT_JOB_RETRY.out, or sbatch_EXPERIMENT_JOB.out.
+
+    None for a log of another name, be it compressed or not.
+    """
+    found = re.match(r"(?:log-.*_(\d+)_\d+|sbatch_.*_(\d+))\.out(?:\.|$)", name)
+    return found[1] or found[2] if found else None
 
 
 def _folder(path: Path, place: Place) -> _Folder:
@@ -103,9 +118,7 @@ def _folder(path: Path, place: Place) -> _Folder:
         return _Folder()
     found = grouped((one for file in files for one in _read(file, place)), lambda it: it[0])
     of_jobs = {
-        job: one
-        for _, one in found.get(llmb.FORMAT.name, [])
-        if (job := llmb.job_of_config(one.name))
+        job: one for _, one in found.get(llmb.FORMAT.name, []) if (job := _job_of_config(one.name))
     }
     alone = {name: some[0][1] for name, some in found.items() if len(some) == 1}
     return _Folder(of_jobs, alone, tuple(file.name for file in files))

@@ -12,7 +12,7 @@ from pydantic import PositiveFloat
 
 from perfdb import aggregation, catalog, formats, yamlfile
 from perfdb.catalog import names
-from perfdb.catalog.names import Refusal
+from perfdb.catalog.names import ModelName, Refusal
 from perfdb.errors import Diagnostic, InputError
 from perfdb.formats import LogFormat, ParsedLog
 from perfdb.ingest.companions import Folders
@@ -204,18 +204,14 @@ def item_names(log: ParsedLog) -> tuple[str, ...]:
     return tuple(filter(None, (log.item, str(line) if line else None)))
 
 
-def unknown_model(options: Options) -> Diagnostic | None:
-    """A model of --set that the catalogue lacks, which is kept as it is written.
-
-    Raises InputError as `checked` does.
-    """
-    model = checked(options).settings.model
-    reading = names.model(model) if model else None
-    if reading is None or isinstance(reading, Refusal) or reading.name in catalog.models():
-        return None
-    close = get_close_matches(reading.name, catalog.models(), n=1)
-    remedy = f"did you mean {close[0]!r}?" if close else None
-    return Diagnostic(f"{SET} model", f"no model {reading.name!r} in the catalogue", remedy=remedy)
+def unknown_model(settings: Settings) -> Iterator[Diagnostic]:
+    """A note on a model of --set that the catalogue lacks, which is kept as it is written."""
+    reading = names.model(settings.model) if settings.model else None
+    if isinstance(reading, ModelName) and reading.name not in catalog.models():
+        close = get_close_matches(reading.name, catalog.models(), n=1)
+        remedy = f"did you mean {close[0]!r}?" if close else None
+        message = f"no model {reading.name!r} in the catalogue"
+        yield Diagnostic(f"{SET} model", message, remedy=remedy)
 
 
 def _settings(given: Sequence[str]) -> tuple[Settings, dict[str, Settings]]:

@@ -22,7 +22,7 @@ from perfdb.db.transfer import copied
 from perfdb.errors import Diagnostic, InputError
 from perfdb.ingest.find import Source, find
 from perfdb.ingest.logs import read_source
-from perfdb.ingest.options import SET, Checked, Options, checked
+from perfdb.ingest.options import SET, Checked, Options, checked, unknown_model
 from perfdb.ingest.reads import PAGE, PageRows, Read, RunRead, Unattributed
 from perfdb.ingest.report import Change, Report, changes, current
 from perfdb.ingest.runs import RunFound
@@ -78,7 +78,8 @@ def _stored(engine: Engine, found: Sequence[Source], options: Options, folder: P
     if read_with.items and len(found) != 1:
         message = f"names results of one file, and {len(found)} files are read"
         raise InputError(Diagnostic(f"{SET} ITEM", message, remedy="name the file alone"))
-    report = Report(options.of_pages_and_logs)
+    notes = tuple(unknown_model(read_with.settings))
+    report = Report(options.of_pages_and_logs, notes=notes)
     for batch in _batches(options.watched(found), read_with):
         for one in put(engine, batch):
             report.add(one)
