@@ -19,6 +19,7 @@ from perfdb.rundir import RunDir
 
 if TYPE_CHECKING:
     from perfdb.site.pages.release_pairs import ReleasePair
+    from perfdb.site.pages.revisions import ReleaseChangelog
     from perfdb.site.pages.scaling import ScalingPage
 
 MOST_STEPS: Final = 1000
@@ -245,7 +246,7 @@ class SiteData:
 
     `current` are all results that are not superseded; `results` those of them that tables print,
     one for each case, release and origin; `runs` are all; `audited` are the results that have
-    findings; `revisions` are of all results there ever were. `pairs` and `scaling` are what several
+    findings; `changelog` is of all results there ever were. `pairs` and `scaling` are what several
     kinds of pages show of them: comparisons of releases, and series over numbers of GPUs.
     `coverage` is of the published results by the recipes, and `provenance` what belongs to the
     number of each; `buildable` is the verdict of the last deep check on cases, by their keys.
@@ -256,7 +257,7 @@ class SiteData:
     runs: tuple[RunData, ...] = ()
     sources: tuple[SourceData, ...] = ()
     audited: tuple[Audited, ...] = ()
-    revisions: tuple[ResultRevision, ...] = ()
+    changelog: "tuple[ReleaseChangelog, ...]" = ()
     rejections: tuple[Rejection, ...] = ()
     pairs: "tuple[ReleasePair, ...]" = ()
     scaling: "tuple[ScalingPage, ...]" = ()
@@ -270,3 +271,8 @@ class SiteData:
     """Whether it is for everybody: without what only those who keep the store need."""
     prices: Mapping[str, float] = field(default_factory=dict)
     """US dollars per GPU-hour by system, as far as they are stated."""
+
+    @property
+    def corrected(self) -> Mapping[int, str]:
+        """What was corrected in current results, by their numbers in the store."""
+        return {key: text for one in self.changelog for key, text in one.corrected.items()}

@@ -20,7 +20,7 @@ from perfdb.catalog import titles
 from perfdb.errors import suggestion
 from perfdb.site import addresses, columns, page
 from perfdb.site.addresses import UNATTRIBUTED, result_row, slug
-from perfdb.site.build import OVERVIEW, RESULTS, Site
+from perfdb.site.build import OVERVIEW, Site
 from perfdb.site.columns import TERMS
 from perfdb.site.data import SiteResult
 from perfdb.site.downloads import FORMAT_TITLES, write_download
@@ -197,7 +197,7 @@ class DeclaredDirective(SiteDirective):
         framework, stated = self.options["framework"], self.options["release"]
         version = None if stated == UNATTRIBUTED else stated
         document = addresses.of_release(framework, version)
-        self.note_key(f"{RESULTS}{document}")
+        self.note_key(document)
         task, system = self.options.get("task"), self.options.get("system")
         release = self.site.releases.get(document)
         results = [

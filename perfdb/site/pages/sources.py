@@ -16,7 +16,6 @@ from perfdb.site.data import Link, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Section, SitePage, summary_of_results
 from perfdb.site.pages.parts import drawer, label, release_of
-from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
 from perfdb.site.templates import href, joined, link, render
 
@@ -30,7 +29,7 @@ Others = tuple[tuple[Link, int], ...] | Link
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """A page for each state of each published page."""
-    corrected = corrections(data.revisions)
+    corrected = data.corrected
     shown = {result.result_id for result in data.results}
     repeats = (result for result in data.current if result.result_id not in shown)
     every = (result for result in (*data.results, *repeats) if not result.is_measured)
