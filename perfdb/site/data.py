@@ -199,6 +199,11 @@ class Audited:
         return f"Audited({self.digest})"
 
     @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """How grave each of its findings is, or that it is explained."""
+        return tuple(it.kind for it in self.findings)
+
+    @cached_property
     def objections(self) -> list[Finding]:
         """Its errors and warnings, also those that somebody has explained."""
         return objections(self.findings)
@@ -249,7 +254,8 @@ class SiteData:
     findings; `changelog` is of all results there ever were. `pairs` and `scaling` are what several
     kinds of pages show of them: comparisons of releases, and series over numbers of GPUs.
     `coverage` is of the published results by the recipes, and `provenance` what belongs to the
-    number of each; `buildable` is the verdict of the last deep check on cases, by their keys.
+    number of each that has one; `buildable` is the verdict of the last deep check on cases, by
+    their keys.
     """
 
     results: tuple[SiteResult, ...] = ()

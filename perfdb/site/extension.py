@@ -47,6 +47,7 @@ _NEIGHBORS: Final = {"N": "next", "P": "prev"}
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """What Sphinx calls: our directives, our option, and what happens when a build begins."""
+    gc.set_threshold(_GARBAGE)
     for extension in ("myst_parser", "sphinx_design"):
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
@@ -129,7 +130,6 @@ class _Build:
         made = self.site.write()
         gc.freeze()
         gc.enable()
-        gc.set_threshold(_GARBAGE)
         files.note_done(self.layout, key, made, self.site.keys)
 
     def outdated(

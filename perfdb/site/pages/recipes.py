@@ -71,11 +71,10 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
     rows = coverage(found.current, [spec for file in files for spec in file.points])
     of_rows = {}
     for it in rows:
-        known = Provenance(it.row)
         if it.spec:
             made = RecipeCase(file_of[id(it.spec)], it.spec, it.corrections)
             known = Provenance(it.row, of_spec(it.spec, it.row), None, made)
-        of_rows[it.row.result_id] = known.document
+            of_rows[it.row.result_id] = known.document
     runs = []
     for run in found.runs:
         some = by_text.get(run.record.recipe.sha256, ()) if run.record else files
