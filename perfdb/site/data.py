@@ -170,9 +170,13 @@ class SourceData:
     published_on: date | None = None
 
 
+GRAVE: Final = (Severity.ERROR, Severity.WARNING)
+"""How grave an objection is."""
+
+
 def objections(findings: Iterable[Finding]) -> list[Finding]:
     """The errors and warnings among findings."""
-    return [one for one in findings if one.severity.reaches(Severity.WARNING)]
+    return [one for one in findings if one.severity in GRAVE]
 
 
 def flag_of(findings: Iterable[Finding], anchor: str) -> Flag | None:
@@ -211,7 +215,7 @@ class Audited:
     @cached_property
     def open(self) -> list[Finding]:
         """Its errors and warnings that nobody has explained."""
-        return [one for one in self.objections if not one.acknowledged]
+        return [it for it, kind in zip(self.findings, self.kinds, strict=True) if kind in GRAVE]
 
 
 KINDS: Final = (*(severity.value for severity in Severity), "explained")

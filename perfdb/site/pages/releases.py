@@ -17,7 +17,7 @@ from perfdb.groups import grouped
 from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.cells import HtmlCell
-from perfdb.site.data import Audited, Link, SiteData, SiteResult
+from perfdb.site.data import GRAVE, Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import Block, Section, SitePage, Tab
 from perfdb.site.pages import best_results, flagships
@@ -105,7 +105,7 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
     """'2 errors, 1 warning': the open findings of each release."""
     found: dict[ReleaseName, Counter[str]] = defaultdict(Counter)
     for entry in audited:
-        still_open = [it for it in entry.kinds if it in ("error", "warning")]
+        still_open = [it for it in entry.kinds if it in GRAVE]
         found[entry.result.framework, entry.result.release].update(still_open)
     return {name: of_kinds(numbers) for name, numbers in found.items() if numbers}
 
