@@ -76,7 +76,6 @@ class Site:
 
     @cached_property
     def url(self) -> URL:
-        """The address of the store."""
         return store_url(self.options.address)
 
     @cached_property
@@ -101,12 +100,10 @@ class Site:
 
     @cached_property
     def pages(self) -> dict[str, SitePage]:
-        """The pages by their names."""
         return {page.name: page for page in all_pages(self.data)}
 
     @cached_property
     def releases(self) -> dict[str, ReleaseData]:
-        """The releases by the names of their pages."""
         return {one.document: one for one in releases.of_data(self.data)}
 
     @cached_property

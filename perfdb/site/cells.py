@@ -56,7 +56,6 @@ class HtmlCell(NamedTuple):
 
 
 def cell(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    """The cell of a result in a column."""
     return PRINTERS.get(column.kind, _plain)(column, result)
 
 
@@ -272,7 +271,6 @@ def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
 
 
 def _titled(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    """A task or a precision."""
     if column.kind == "precision":
         own = titles.precision(result.precision) or as_printed(column, result)
         return HtmlCell(own or units.UNKNOWN)

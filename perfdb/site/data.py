@@ -50,7 +50,6 @@ class SiteResult(Result):
 
     @cached_property
     def note_texts(self) -> tuple[str, ...]:
-        """The words of its notes."""
         return tuple(map(note_text, self.notes))
 
     @property
@@ -77,8 +76,6 @@ def _digest(values: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RunStep:
-    """A step of a run."""
-
     step: int
     step_time_s: float
     loss: float | None = None
@@ -199,7 +196,6 @@ class Audited:
         return _digest((self.result, self.anchor, self.findings))
 
     def __repr__(self) -> str:
-        """Short, as that of a result."""
         return f"Audited({self.digest})"
 
     @cached_property

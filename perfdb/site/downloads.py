@@ -35,7 +35,6 @@ def table_of(results: Iterable[SiteResult]) -> Table:
 
 
 def written(results: Iterable[SiteResult]) -> WrittenTable:
-    """Results as they are written."""
     made = table_of(results)
     arrow = made.arrow if parquet in FORMATS else None
     return WrittenTable(made.columns, objects=made.objects, lines=made.lines, arrow=arrow)

@@ -93,12 +93,10 @@ class _Build:
 
     @property
     def layout(self) -> SiteLayout:
-        """Where the documents are."""
         return SiteLayout(Path(self.app.srcdir))
 
     @property
     def options(self) -> BuildOptions:
-        """What the site is made from."""
         config = self.app.config
         accepted, recipes, notes = (
             None if named is None else Path(self.app.confdir, named)
@@ -115,7 +113,6 @@ class _Build:
 
     @cached_property
     def site(self) -> "Site":
-        """The pages of the store."""
         from perfdb.site.build import Site  # noqa: PLC0415  as long to load as all of Sphinx
 
         return Site(self.layout, self.options)

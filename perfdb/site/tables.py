@@ -99,7 +99,6 @@ class HtmlTable:
         return {text: number for number, text in enumerate(some, start=1)}
 
     def numbers_of(self, row: HtmlRow) -> list[tuple[int, str]]:
-        """The numbers of a row's footnotes, with their texts."""
         return [(self.numbered[text], text) for text in row.notes if text in self.numbered]
 
     @cached_property
@@ -111,12 +110,10 @@ class HtmlTable:
         return zip(self._classes, row.cells[1:], strict=True)
 
     def note_id(self, number: int) -> str:
-        """The anchor of a footnote."""
         return f"{self.rows[0].id}-note-{number}"
 
     @property
     def html(self) -> Markup:
-        """The table, its lines above and its footnotes below."""
         return render("table", table=self)
 
 

@@ -51,7 +51,6 @@ def href(text: str, target: str) -> Markup:
 
 
 def link(text: str, document: str, anchor: str = "") -> Markup:
-    """A link to a document."""
     return href(text, to(document, anchor))
 
 
@@ -61,13 +60,11 @@ def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
 
 
 def paragraph(text: str, class_: str = "") -> Markup:
-    """A paragraph; nothing without a text."""
     classes = f' class="{escape(class_)}"' if class_ else ""
     return Markup(f"<p{classes}>{escape(text)}</p>\n" if text else "")
 
 
 def badge(text: str, class_: str = "") -> Markup:
-    """A word in a box."""
     return Markup(f'<span class="perf-badge {escape(class_ or text)}">{escape(text)}</span>')
 
 

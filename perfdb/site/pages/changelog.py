@@ -56,7 +56,6 @@ class Changelog:
 
     @property
     def total(self) -> int:
-        """How many entries there are, with the old ones."""
         return _total(self.changed) + _total(self.other) + sum(self.left)
 
 
@@ -98,7 +97,6 @@ def _total(some: Iterable[ChangelogEvent]) -> int:
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
-    """The changelog."""
     log = changelog(data.changelog, data.rejections, data.sources)
     number = units.counted(log.total, "event")
     about = f"What was added, corrected, withdrawn and rejected, and when: {number}."

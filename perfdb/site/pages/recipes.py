@@ -120,7 +120,6 @@ class ShownRecipe:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """How much there is of it."""
         last = moment(self.texts[0][0].run.started_at) if self.texts else units.UNKNOWN
         counts = sum(map(len, self.texts)), len(self.texts), len(self.rows)
         return self.name, *(f"{it:,}" for it in counts), last, self.path or units.UNKNOWN
@@ -272,7 +271,6 @@ def _in_numbers(counts: Mapping[str, str]) -> Markup:
 
 
 def _covered(title: str, counts: Mapping[str, str], rows: Sequence[CoveredRow]) -> list[Block]:
-    """The rows of a release."""
     return [_in_numbers(counts), plain(title, ROW, map(_cells, rows))]
 
 

@@ -58,7 +58,6 @@ class ReleasePair:
 
     @property
     def is_on_gpus(self) -> bool:
-        """Whether it compares results on GPUs."""
         found = self.comparison
         sides = (*(it.b for it in found.matched), *found.only_a, *found.only_b)
         return any(catalog.has_gpus(side.shown.system) for side in sides)

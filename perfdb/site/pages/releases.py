@@ -48,12 +48,10 @@ class ReleaseData:
 
     @property
     def document(self) -> str:
-        """The name of its page."""
         return addresses.of_release(self.framework, self.release)
 
     @property
     def title(self) -> str:
-        """'NeMo Framework 25.04'."""
         return release_title(self.framework, self.release)
 
     @property
@@ -63,7 +61,6 @@ class ReleaseData:
 
     @property
     def on_gpus(self) -> bool:
-        """Whether it has a result on a GPU."""
         return any(map(is_on_gpus, self.results))
 
     @property
@@ -73,7 +70,6 @@ class ReleaseData:
 
     @property
     def containers(self) -> list[str]:
-        """The containers of its results."""
         return sorted({it.container for it in self.results if it.container})
 
 

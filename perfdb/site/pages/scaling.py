@@ -107,7 +107,6 @@ class ScalingPage:
 
     @property
     def document(self) -> str:
-        """The name of the page."""
         return addresses.of_scaling(self.framework, self.release, self.system)
 
 
