@@ -12,7 +12,7 @@ from perfdb.ingest import Options, ingest
 from perfdb.queries import results as questions
 from perfdb.queries import runs as runs_queries
 from perfdb.queries.scope import Scope
-from perfdb.site.pages.revisions import events
+from perfdb.site.pages.revisions import newest_first
 from perfdb.site.read import read as contents
 from perfdb.verify import verify
 from perfdb.verify.figures import Asked
@@ -83,10 +83,12 @@ def test_each_withdrawal_of_a_run_keeps_its_own_reason(store: URL, perfdb: Shell
     perfdb("withdraw", "bad", "--reason", "last")
 
     with reading(store) as connection:
-        found = events(contents(connection, (), {}).revisions, ())
-    of_bad = [it for it in reversed(found) if it.result and it.result.run_id == "bad"]
+        [found] = contents(connection, (), {}).changelog
+    added, *others = reversed(newest_first(found.events))
+    assert ("added", 2) == (added.act, added.count)
+    of_bad = [it for it in others if it.result and it.result.run_id == "bad"]
     assert [
-        ("added", None), ("withdrawn", "too hot"), ("restored", None), ("corrected", None),
+        ("withdrawn", "too hot"), ("restored", None), ("corrected", None),
         ("withdrawn", "12 withdrawn: too slow"), ("restored", None), ("corrected", None),
         ("withdrawn", "last"),
     ] == [(it.act, it.reason) for it in of_bad]  # fmt: skip

@@ -71,7 +71,11 @@ def sentence(finding: Finding) -> str:
 
 def counts(findings: Iterable[Finding]) -> str:
     """'2 errors, 1 info, 3 explained': how many there are of each kind; empty without findings."""
-    found = Counter(it.kind for it in findings)
+    return of_kinds(Counter(it.kind for it in findings))
+
+
+def of_kinds(found: Counter[str]) -> str:
+    """The same of numbers by kind."""
     plural = {kind: "s" for kind in ("error", "warning") if found[kind] > 1}
     kinds = (*(severity.value for severity in Severity), "explained")
     return ", ".join(f"{found[one]:,} {one}{plural.get(one, '')}" for one in kinds if found[one])

@@ -50,14 +50,27 @@ class Table:
         """Each row as a line of CSV."""
         return _csv_lines(self.rows)
 
+    @cached_property
+    def arrow(self) -> Any:
+        """The rows as a pyarrow.Table. Raises InputError where pyarrow is not installed."""
+        schema = parquet_schema(self.columns)
+        from pyarrow import json as reader  # noqa: PLC0415  not everyone who exports has it
+
+        # Of Python's lists pyarrow makes arrays only after it has loaded pandas; not so of JSON.
+        lines = b"\n".join(self.objects)
+        options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+        size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+        return reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
+
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenTable(Table):
-    """A table of which nothing but its lines and objects is known."""
+    """A table of which nothing but what is written is known; `arrow` where pyarrow is installed."""
 
     rows: tuple[tuple[Cell, ...], ...] = ()
     objects: list[bytes]
     lines: list[bytes]
+    arrow: Any = None
 
 
 @dataclass(frozen=True)
@@ -137,16 +150,8 @@ def _parquet(table: Table) -> bytes:
 
     Raises InputError where pyarrow is not installed.
     """
-    schema, arrow = parquet_schema(table.columns), pyarrow()
-    from pyarrow import json as reader  # noqa: PLC0415  not everyone who exports has it
-
-    # Of Python's lists pyarrow makes arrays only after it has loaded pandas; of JSON it does not.
-    lines = b"\n".join(table.objects)
-    options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-    made = reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
     written = io.BytesIO()
-    arrow.parquet.write_table(made, written)
+    pyarrow().parquet.write_table(table.arrow, written)
     return written.getvalue()
 
 

@@ -17,15 +17,29 @@ from sqlalchemy import (
     select,
 )
 
-from perfdb.db.tables import STEP_COLUMNS, cases, releases, results, run_files, runs, sources, steps
+from perfdb.db.tables import (
+    STEP_COLUMNS,
+    cases,
+    findings,
+    models,
+    releases,
+    results,
+    run_files,
+    runs,
+    sources,
+    steps,
+    systems,
+)
 from perfdb.queries import Rows
-from perfdb.queries.results import all_revisions, current_findings, every, identified
+from perfdb.queries.results import all_revisions, identified
 
 Columns = TypeVarTuple("Columns")
 ReleaseName = tuple[str, str | None]
 """A framework and a version: the containers of a version are one release."""
 
 _UNKNOWN: Final[ColumnElement[str]] = literal_column("'\x1e'", Text)
+_NOT_SHOWN: Final = ("content", "specification", "audited_version", "ingested_at")
+"""Columns of sources, models, systems and releases that no page has."""
 _END: Final[ColumnElement[str]] = literal_column("'\x1f'", Text)
 """Written into the statement: hundreds of parameters take long to bind."""
 
@@ -33,13 +47,15 @@ _END: Final[ColumnElement[str]] = literal_column("'\x1f'", Text)
 def contents() -> tuple[Rows, ...]:
     """Statements with a row for each release: framework, version, and a text of all it has.
 
-    The results, the runs, the revisions, the findings, the files and the steps. The first has a
-    row for each release with a current result, in the order in which `every` has them. The rows
-    become one text within the database: 10,000 results take a tenth of the time of reading them.
+    The results with their cases, revisions among them; what many share; what else a superseded one
+    has; the findings, the runs, the files and the steps. The rows become one text within the
+    database: 10,000 results take a tenth of the time of reading them.
     """
-    of_runs = identified(select(results).where(~results.c.superseded)).join(
-        runs, results.c.run_id == runs.c.id
-    )
+    every = identified(select(results))
+    shared = (models, systems, sources, releases)
+    names = [it for table in shared for it in table.c if it.name not in _NOT_SHOWN]
+    current = every.where(~results.c.superseded)
+    of_runs = current.join(runs, results.c.run_id == runs.c.id)
     files = of_runs.join(run_files, run_files.c.run_id == runs.c.id)
     file_sources = sources.alias("file_sources")
     named = (runs.c.run_id, run_files.c.name, file_sources.c.sha256, file_sources.c.size_bytes)
@@ -48,14 +64,15 @@ def contents() -> tuple[Rows, ...]:
     flag = cast(steps.c.skipped, Integer)
     sums = [func.sum(flag if it == "skipped" else steps.c[it]) for it in STEP_COLUMNS]
     return (
-        _content(every().add_columns(*(it.label(f"of_run_{it.name}") for it in runs.c))),
-        _content(all_revisions()),
-        _content(current_findings()),
+        _content(every, (*results.c, *cases.c)),
+        _content(every.distinct(), names),
+        _content(all_revisions().where(results.c.superseded)),
         _content(
-            files.join(file_sources, file_sources.c.id == run_files.c.source_id)
-            .with_only_columns(*named)
-            .order_by(*named)
+            current.join(findings, findings.c.result_id == results.c.id),
+            [it for it in findings.c if it is not findings.c.id],
         ),
+        _content(of_runs, runs.c),
+        _content(files.join(file_sources, file_sources.c.id == run_files.c.source_id), named),
         of_steps.with_only_columns(
             cases.c.framework, releases.c.version.label("release"), _text([func.count(), *sums])
         ).group_by(cases.c.framework, releases.c.version),
@@ -87,13 +104,14 @@ def of_runs(statement: Rows, names: Collection[ReleaseName] | None) -> Rows:
     return statement.where(runs.c.id.in_(narrowed(current, names).correlate(None)))
 
 
-def _content(statement: Rows) -> Rows:
+def _content(statement: Rows, columns: Iterable[ColumnElement[Any]] = ()) -> Rows:
+    """For each release the text of these columns, or else of all, of the rows of a statement."""
     rows = (
         statement.order_by(None)
         .with_only_columns(
             cases.c.framework.label("framework"),
             releases.c.version.label("release"),
-            _text(statement.selected_columns).label("content"),
+            _text(columns or statement.selected_columns).label("content"),
         )
         .subquery()
     )

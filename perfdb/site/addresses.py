@@ -78,7 +78,6 @@ def hashed(kind: str, known: tuple[object, ...]) -> str:
 
 
 def of_release(framework: str, version: str | None) -> str:
-    """The page of a framework's release."""
     return f"performance/{_release(framework, version)}"
 
 
@@ -93,12 +92,10 @@ def of_changes(framework: str, after: str | None = None) -> str:
 
 
 def of_model(name: str) -> str:
-    """The page of a model."""
     return f"models/{_page(name)}"
 
 
 def of_system(name: str) -> str:
-    """The page of a system."""
     return f"systems/{_page(name)}"
 
 
@@ -108,12 +105,10 @@ def of_scaling(framework: str, version: str | None, system: str) -> str:
 
 
 def of_recipe(name: str) -> str:
-    """The page of a recipe."""
     return f"recipes/{_page(name)}"
 
 
 def of_run(run_id: str) -> str:
-    """The page of a run."""
     return f"runs/{slug(run_id)}"
 
 
@@ -162,5 +157,4 @@ def result_row(result: "Result") -> str:
 
 
 def run_row(result: "Result") -> str:
-    """The anchor of a run's row in a table of runs."""
     return f"run-{slug(result.run_id or '')}"

@@ -27,7 +27,6 @@ from perfdb.site import files, read, redaction, settings
 from perfdb.site.data import SiteData
 from perfdb.site.downloads import joined, write_table
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
-from perfdb.site.grouping import on_gpus
 from perfdb.site.page import SitePage, key_of
 from perfdb.site.pages import (
     audits,
@@ -65,9 +64,7 @@ KINDS: Final[Sequence[Callable[[SiteData], Iterable[SitePage]]]] = (
 )
 """The pages of each kind."""
 OVERVIEW: Final = "overview"
-"""What the landing page is made from."""
-RESULTS: Final = "results of "
-"""What pages written by hand are made from, in front of the name of a release's page."""
+"""The key of the landing page, which is made of what all others are made of."""
 
 
 @dataclass
@@ -79,7 +76,6 @@ class Site:
 
     @cached_property
     def url(self) -> URL:
-        """The address of the store."""
         return store_url(self.options.address)
 
     @cached_property
@@ -104,25 +100,18 @@ class Site:
 
     @cached_property
     def pages(self) -> dict[str, SitePage]:
-        """The pages by their names."""
         return {page.name: page for page in all_pages(self.data)}
 
     @cached_property
     def releases(self) -> dict[str, ReleaseData]:
-        """The releases by the names of their pages."""
         return {one.document: one for one in releases.of_data(self.data)}
 
     @cached_property
     def keys(self) -> dict[str, str]:
-        """A hash of what each page is made from, by its name, OVERVIEW, or RESULTS and its name."""
-        known = self.data
-        of_runs = [(one.run, one.result) for one in known.runs]
-        overview = repr((known.results, known.pairs, known.audited, of_runs))
-        shown = {OVERVIEW: overview} | {f"{RESULTS}{k}": repr(v) for k, v in self.releases.items()}
-        return {name: key_of(page.body) for name, page in self.pages.items()} | {
-            name: hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-            for name, text in shown.items()
-        }
+        """A hash of what each page is made from, by its name, and OVERVIEW."""
+        of_pages = {name: key_of(page.body) for name, page in self.pages.items()}
+        every = hashlib.sha256(repr(of_pages).encode()).hexdigest()
+        return of_pages | {OVERVIEW: every}
 
     def write(self) -> set[Path]:
         """Write the documents and the files they lead to; the files that there are now.
@@ -167,12 +156,11 @@ def with_comparisons(
 
     Raises InputError for notes, in a folder, on what a report does not have.
     """
-    wrong = [one.result_id for one in found.current if one.has_open_errors]
-    made = release_pairs.compared(map(vars, found.current), wrong)
+    made = release_pairs.compared(found.current)
     return replace(
         found,
         pairs=tuple(release_pairs.told(pair, found.audited, notes) for pair in made),
-        scaling=tuple(scaling.groups(on_gpus(found.results))),
+        scaling=tuple(scaling.in_order(found.scaling, found.results)),
         hostnames=hostnames,
     )
 

@@ -7,10 +7,9 @@ source line or run.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isclose
-from typing import Final
+from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
@@ -45,8 +44,7 @@ _IDENTITY: Final = (*WORKLOAD_FIELDS, *CONFIGURATION_FIELDS, "release", "contain
 """What is printed of a result besides its figures."""
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlCell:
+class HtmlCell(NamedTuple):
     """A cell; `sort` is what it is sorted by where its text will not do.
 
     `evidence` is the link target of what a figure is read or computed from.
@@ -58,7 +56,6 @@ class HtmlCell:
 
 
 def cell(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    """The cell of a result in a column."""
     return PRINTERS.get(column.kind, _plain)(column, result)
 
 
@@ -197,7 +194,7 @@ def origin(result: SiteResult) -> Markup:
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
     links.append(href("reproduce", evidence(result)))
-    aside = Markup('<span class="perf-aside">{}</span>').format(joined(links, " "))
+    aside = Markup(f'<span class="perf-aside">{joined(links, " ")}</span>')
     return joined((badge(str(result.origin)), aside), " ")
 
 
@@ -274,7 +271,6 @@ def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
 
 
 def _titled(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    """A task or a precision."""
     if column.kind == "precision":
         own = titles.precision(result.precision) or as_printed(column, result)
         return HtmlCell(own or units.UNKNOWN)

@@ -108,8 +108,6 @@ class _Stroke:
 
 @dataclass(frozen=True)
 class _Label:
-    """A text of the drawing."""
-
     x: float
     y: float
     text: str

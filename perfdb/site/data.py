@@ -19,6 +19,7 @@ from perfdb.rundir import RunDir
 
 if TYPE_CHECKING:
     from perfdb.site.pages.release_pairs import ReleasePair
+    from perfdb.site.pages.revisions import ReleaseChangelog
     from perfdb.site.pages.scaling import ScalingPage
 
 MOST_STEPS: Final = 1000
@@ -49,7 +50,6 @@ class SiteResult(Result):
 
     @cached_property
     def note_texts(self) -> tuple[str, ...]:
-        """The words of its notes."""
         return tuple(map(note_text, self.notes))
 
     @property
@@ -76,8 +76,6 @@ def _digest(values: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RunStep:
-    """A step of a run."""
-
     step: int
     step_time_s: float
     loss: float | None = None
@@ -169,9 +167,13 @@ class SourceData:
     published_on: date | None = None
 
 
+GRAVE: Final = (Severity.ERROR, Severity.WARNING)
+"""How grave an objection is."""
+
+
 def objections(findings: Iterable[Finding]) -> list[Finding]:
     """The errors and warnings among findings."""
-    return [one for one in findings if one.severity.reaches(Severity.WARNING)]
+    return [one for one in findings if one.severity in GRAVE]
 
 
 def flag_of(findings: Iterable[Finding], anchor: str) -> Flag | None:
@@ -194,8 +196,12 @@ class Audited:
         return _digest((self.result, self.anchor, self.findings))
 
     def __repr__(self) -> str:
-        """Short, as that of a result."""
         return f"Audited({self.digest})"
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """How grave each of its findings is, or that it is explained."""
+        return tuple(it.kind for it in self.findings)
 
     @cached_property
     def objections(self) -> list[Finding]:
@@ -205,7 +211,7 @@ class Audited:
     @cached_property
     def open(self) -> list[Finding]:
         """Its errors and warnings that nobody has explained."""
-        return [one for one in self.objections if not one.acknowledged]
+        return [it for it, kind in zip(self.findings, self.kinds, strict=True) if kind in GRAVE]
 
 
 KINDS: Final = (*(severity.value for severity in Severity), "explained")
@@ -245,10 +251,11 @@ class SiteData:
 
     `current` are all results that are not superseded; `results` those of them that tables print,
     one for each case, release and origin; `runs` are all; `audited` are the results that have
-    findings; `revisions` are of all results there ever were. `pairs` and `scaling` are what several
+    findings; `changelog` is of all results there ever were. `pairs` and `scaling` are what several
     kinds of pages show of them: comparisons of releases, and series over numbers of GPUs.
     `coverage` is of the published results by the recipes, and `provenance` what belongs to the
-    number of each; `buildable` is the verdict of the last deep check on cases, by their keys.
+    number of each that has one; `buildable` is the verdict of the last deep check on cases, by
+    their keys.
     """
 
     results: tuple[SiteResult, ...] = ()
@@ -256,7 +263,7 @@ class SiteData:
     runs: tuple[RunData, ...] = ()
     sources: tuple[SourceData, ...] = ()
     audited: tuple[Audited, ...] = ()
-    revisions: tuple[ResultRevision, ...] = ()
+    changelog: "tuple[ReleaseChangelog, ...]" = ()
     rejections: tuple[Rejection, ...] = ()
     pairs: "tuple[ReleasePair, ...]" = ()
     scaling: "tuple[ScalingPage, ...]" = ()
@@ -270,3 +277,8 @@ class SiteData:
     """Whether it is for everybody: without what only those who keep the store need."""
     prices: Mapping[str, float] = field(default_factory=dict)
     """US dollars per GPU-hour by system, as far as they are stated."""
+
+    @property
+    def corrected(self) -> Mapping[int, str]:
+        """What was corrected in current results, by their numbers in the store."""
+        return {key: text for one in self.changelog for key, text in one.corrected.items()}

@@ -20,7 +20,7 @@ from perfdb.catalog import titles
 from perfdb.errors import suggestion
 from perfdb.site import addresses, columns, page
 from perfdb.site.addresses import UNATTRIBUTED, result_row, slug
-from perfdb.site.build import OVERVIEW, RESULTS, Site
+from perfdb.site.build import OVERVIEW, Site
 from perfdb.site.columns import TERMS
 from perfdb.site.data import SiteResult
 from perfdb.site.downloads import FORMAT_TITLES, write_download
@@ -51,7 +51,6 @@ class SiteDirective(SphinxDirective):
         known[name] = self.site.keys.get(name, "")
 
     def made(self, blocks: Iterable[Block]) -> list[nodes.Node]:
-        """Blocks as nodes of this document."""
         return [
             made_html(block) if isinstance(block, Markup) else self._node(block)
             for block in blocks
@@ -107,7 +106,6 @@ class SiteDirective(SphinxDirective):
         return tab_set
 
     def _files(self, block: page.FileLinks) -> nodes.Node:
-        """Files of a run to download: one in a sentence, or a list with their sizes."""
         layout = self.site.layout
         links = [
             addnodes.download_reference(
@@ -127,7 +125,6 @@ class SiteDirective(SphinxDirective):
         return items
 
     def all_downloads(self) -> nodes.Node:
-        """Links to the files of all results."""
         folder = Path(self.env.srcdir, DOWNLOADS)
         made = sorted(folder.glob(f"{EVERYTHING}.*"))
         if not made:
@@ -165,7 +162,6 @@ class PageDirective(SiteDirective):
     """Everything on a page that is made from the store."""
 
     def run(self) -> list[nodes.Node]:
-        """The blocks of the page of this document's name."""
         name = self.env.docname
         self.note_key(name)
         if name not in self.site.pages:
@@ -177,7 +173,6 @@ class OverviewDirective(SiteDirective):
     """The newest releases and headline numbers."""
 
     def run(self) -> list[nodes.Node]:
-        """Counts and cards, or how to get data."""
         self.note_key(OVERVIEW)
         return self.made([home.overview(self.site.data)])
 
@@ -191,13 +186,12 @@ class DeclaredDirective(SiteDirective):
     )
 
     def run(self) -> list[nodes.Node]:
-        """The results, or that there are none yet."""
         if problems := self._problems():
             raise self.error(f"{self.name}: {'; '.join(problems)}")
         framework, stated = self.options["framework"], self.options["release"]
         version = None if stated == UNATTRIBUTED else stated
         document = addresses.of_release(framework, version)
-        self.note_key(f"{RESULTS}{document}")
+        self.note_key(document)
         task, system = self.options.get("task"), self.options.get("system")
         release = self.site.releases.get(document)
         results = [
@@ -219,7 +213,6 @@ class DeclaredDirective(SiteDirective):
         return self.made(blocks(title, results))
 
     def tabs(self, label: str, results: Sequence[SiteResult]) -> list[Block]:
-        """A tab for each system or model."""
         group_by: Grouping = "model" if self.options.get("group-by") == "model" else "system"
         of_models = group_by == "model"
         groups = by_name(results, group_by) if of_models else newest_systems_first(results)
@@ -248,7 +241,6 @@ class DeclaredDirective(SiteDirective):
         return page.offered(f"{label} results", results, profile, ids)
 
     def _problems(self) -> list[str]:
-        """Everything that is wrong with the options."""
         known = self.site.data.results
         allowed: dict[str, Collection[str]] = {
             "framework": sorted({*titles.FRAMEWORKS, *(one.framework for one in known)}),
@@ -271,7 +263,6 @@ class DownloadsDirective(SiteDirective):
     """The files of all results."""
 
     def run(self) -> list[nodes.Node]:
-        """Links to those that there are."""
         return [self.all_downloads()]
 
 
@@ -281,7 +272,6 @@ class ReferenceDirective(SiteDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The table of the name that is asked for."""
         from perfdb.site.pages import reference  # noqa: PLC0415  only a few pages need it
 
         name = self.arguments[0]
@@ -297,7 +287,6 @@ class GlossaryDirective(Glossary):
     has_content = False
 
     def run(self) -> list[nodes.Node]:
-        """Sphinx's own glossary, filled from the one table."""
         lines = [
             line
             for term in TERMS.values()

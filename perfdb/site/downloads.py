@@ -10,7 +10,7 @@ from typing import Final
 from perfdb.export import csv, parquet
 from perfdb.export import json as json_export
 from perfdb.export import results as exported
-from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable
+from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable, pyarrow
 from perfdb.site.data import SiteResult
 from perfdb.site.files import write
 
@@ -35,17 +35,19 @@ def table_of(results: Iterable[SiteResult]) -> Table:
 
 
 def written(results: Iterable[SiteResult]) -> WrittenTable:
-    """Results as they are written."""
     made = table_of(results)
-    return WrittenTable(made.columns, objects=made.objects, lines=made.lines)
+    arrow = made.arrow if parquet in FORMATS else None
+    return WrittenTable(made.columns, objects=made.objects, lines=made.lines, arrow=arrow)
 
 
 def joined(tables: Sequence[WrittenTable]) -> WrittenTable:
     """Several tables of the same columns, one or more, as one."""
+    arrows = [it.arrow for it in tables if it.arrow is not None]
     return WrittenTable(
         tables[0].columns,
         objects=[one for it in tables for one in it.objects],
         lines=[one for it in tables for one in it.lines],
+        arrow=pyarrow().concat_tables(arrows).combine_chunks() if arrows else None,
     )
 
 

@@ -47,6 +47,7 @@ _NEIGHBORS: Final = {"N": "next", "P": "prev"}
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """What Sphinx calls: our directives, our option, and what happens when a build begins."""
+    gc.set_threshold(_GARBAGE)
     for extension in ("myst_parser", "sphinx_design"):
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
@@ -92,12 +93,10 @@ class _Build:
 
     @property
     def layout(self) -> SiteLayout:
-        """Where the documents are."""
         return SiteLayout(Path(self.app.srcdir))
 
     @property
     def options(self) -> BuildOptions:
-        """What the site is made from."""
         config = self.app.config
         accepted, recipes, notes = (
             None if named is None else Path(self.app.confdir, named)
@@ -114,7 +113,6 @@ class _Build:
 
     @cached_property
     def site(self) -> "Site":
-        """The pages of the store."""
         from perfdb.site.build import Site  # noqa: PLC0415  as long to load as all of Sphinx
 
         return Site(self.layout, self.options)
@@ -129,7 +127,6 @@ class _Build:
         made = self.site.write()
         gc.freeze()
         gc.enable()
-        gc.set_threshold(_GARBAGE)
         files.note_done(self.layout, key, made, self.site.keys)
 
     def outdated(

@@ -93,7 +93,6 @@ class SiteLayout:
     root: Path
 
     def page(self, name: str) -> Path:
-        """The MyST text of a document."""
         return self.root / f"{name}.md"
 
     def run_file(self, file: "RunFile") -> Path:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -104,6 +104,12 @@ def by_name(results: Iterable[SiteResult], group_by: Grouping) -> list[ResultGro
     ]
 
 
+def system_titles(results: Iterable[SiteResult]) -> list[str]:
+    """The titles of the systems of results, in the order of the catalog."""
+    titles_of = {one.system: one.system_title for one in results}
+    return [titles_of[name] for name in sorted(titles_of, key=system_order)]
+
+
 def newest_systems_first(results: Iterable[SiteResult]) -> list[ResultGroup]:
     """A group for each system, from the newest to the oldest, and CPUs last."""
     return sorted(by_name(results, "system"), key=lambda group: newest_system_order(group.name))
@@ -155,15 +161,20 @@ def catalog_order(name: str, among: Iterable[str]) -> tuple[int, str]:
     return (known.index(name) if name in known else len(known)), name
 
 
-_LAYOUT: Final = attrgetter(*CONFIGURATION_FIELDS)
+_LAYOUT: Final = attrgetter(*(name for name in CONFIGURATION_FIELDS if name != "options"))
+
+
+@lru_cache(maxsize=10_000)
+def _layout_order(values: Sequence[object], options: str) -> tuple[object, ...]:
+    """Many results share a layout."""
+    return tuple(natural(str(value or "")) for value in (*values, options))
 
 
 def work_order(result: SiteResult) -> tuple[object, ...]:
     """A key that sorts results by system, model, precision and size, then by how it was done."""
     size = (result.num_gpus, result.sequence_length, result.global_batch_size)
     names = (system_order(result.system), natural(result.model_title), result.precision or "")
-    layout = [natural(str(value or "")) for value in _LAYOUT(result)]
-    return (*names, *size, *layout)
+    return (*names, *size, *_layout_order(_LAYOUT(result), str(result.options or "")))
 
 
 class OfRelease(Protocol):

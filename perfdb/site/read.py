@@ -46,6 +46,8 @@ from perfdb.site.data import (
     SourceData,
     flag_of,
 )
+from perfdb.site.pages.revisions import ReleaseChangelog, of_release
+from perfdb.site.pages.scaling import ScalingPage, of_results
 from perfdb.text import ESCAPE, decoded
 
 if TYPE_CHECKING:
@@ -65,21 +67,28 @@ class KeptRelease:
     `fingerprint` is of the rows of the store; `context` of what else the values are made of: the
     order of releases, titles that only pages print, and who accepted which finding.
     `unknown` are the models that the catalog lacks, with the first result and what its page calls
-    the model. `findings` are as the audit made them. `exported` are the current results in the
-    file of all.
+    the model. `raised` are the findings as the audit made them, which few builds read. `exported`
+    are the current results in the file of all.
     """
 
     fingerprint: str = ""
     context: str = ""
     release_ids: frozenset[int]
     unknown: Mapping[str, tuple[int, str]]
-    findings: tuple[Finding, ...]
+    raised: bytes
     results: tuple[SiteResult, ...]
     current: tuple[SiteResult, ...]
     runs: tuple[RunData, ...]
     audited: tuple[Audited, ...]
-    revisions: tuple[ResultRevision, ...]
+    changelog: ReleaseChangelog
+    scaling: tuple[ScalingPage, ...]
     exported: WrittenTable
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the audit found, as if nobody had accepted any of it."""
+        found: list[Finding] = pickle.loads(self.raised)
+        return found
 
 
 Kept = dict[ReleaseName, KeptRelease]
@@ -183,12 +192,8 @@ def read(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> SiteD
         runs=tuple(sorted(chain.from_iterable(it.runs for it in every), key=_run_id)),
         sources=tuple(_sources(connection)),
         audited=tuple(chain.from_iterable(it.audited for it in every)),
-        revisions=tuple(
-            sorted(
-                chain.from_iterable(it.revisions for it in every),
-                key=lambda it: (it.key, it.revision),
-            )
-        ),
+        changelog=tuple(it.changelog for it in every),
+        scaling=tuple(chain.from_iterable(it.scaling for it in every)),
         rejections=tuple(
             replace(one, path=redaction.of_path(one.path))
             for one in _rows(connection, catalog.all_rejections(), Rejection)
@@ -215,7 +220,7 @@ class _Across:
     def context(self, read: "_Read | KeptRelease", findings: Iterable[Finding]) -> str:
         """A hash of what the values of a release are made of besides its rows."""
         places = sorted((it, self.order.get(it, 0)) for it in read.release_ids)
-        accepted = [it.acknowledged for it in findings]
+        accepted = [(n, it.acknowledged) for n, it in enumerate(findings) if it.acknowledged]
         return hashlib.sha256(repr((places, self.titles, accepted)).encode()).hexdigest()
 
 
@@ -229,10 +234,10 @@ def _updated(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> K
         titles=_printed_titles(it.unknown for it in known.values()),
         order=builds(known_releases(connection)),
     )
-    raised = [one for it in known.values() for one in it.findings]
-    reviewed = iter(explained(raised, accepted))
-    found = {name: [next(reviewed) for _ in it.findings] for name, it in known.items()}
-    contexts = {name: across.context(it, found[name]) for name, it in known.items()}
+    raised = {name: it.findings for name, it in known.items()} if accepted else {}
+    reviewed = iter(explained(chain.from_iterable(raised.values()), accepted))
+    found = {name: [next(reviewed) for _ in some] for name, some in raised.items()}
+    contexts = {name: across.context(it, found.get(name, ())) for name, it in known.items()}
     stale = [it for it in prints if it not in fresh and kept[it].context != contexts[it]]
     fresh |= _read(connection, stale, len(prints))
     across = replace(across, numbers=_numbers(connection, fresh, len(prints)))
@@ -241,7 +246,7 @@ def _updated(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> K
         if (read := fresh.get(name)) is None:
             now[name] = kept[name]
         else:
-            made = _made(connection, read, found[name], across)
+            made = _made(connection, read, found.get(name, read.findings), across)
             now[name] = replace(made, fingerprint=one, context=contexts[name])
     return now
 
@@ -321,12 +326,13 @@ def _made(
         build = across.order.get(int(str(row["release_id"])), 0)
         every.append(make(row | marks | {"build": build}))
     current = [result for result in every if result.run_kind in (None, RunKind.BENCHMARK)]
-    revisions = _relocated(read.revisions, across.titles)
+    revisions = list(map(_maker(ResultRevision), _relocated(read.revisions, across.titles)))
+    shown = tuple(_shown(across.numbers, current))
     return KeptRelease(
         release_ids=read.release_ids,
         unknown=read.unknown,
-        findings=tuple(read.findings),
-        results=tuple(_shown(across.numbers, current)),
+        raised=pickle.dumps(read.findings),
+        results=shown,
         current=tuple(current),
         runs=tuple(_runs(connection, read, every)),
         audited=tuple(
@@ -334,7 +340,8 @@ def _made(
             for it in every
             if it.result_id in found
         ),
-        revisions=tuple(map(_maker(ResultRevision), revisions)),
+        changelog=of_release(revisions, {it.result_id for it in shown}),
+        scaling=tuple(of_results(shown)),
         exported=downloads.written(current),
     )
 

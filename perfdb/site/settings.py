@@ -114,8 +114,8 @@ def of_profile(data: SiteData, profile: str) -> SiteData:
     priced = replace(data, prices=prices())
     if profile == "internal":
         return priced
-    revisions = tuple(one for one in data.revisions if one.release is not None)
-    sources = {one.source_sha256 for one in revisions}
+    changelog = tuple(one for one in data.changelog if one.release is not None)
+    sources = {sha256 for one in changelog for _, sha256, _ in one.sources}
     return replace(
         priced,
         is_public=True,
@@ -124,6 +124,7 @@ def of_profile(data: SiteData, profile: str) -> SiteData:
         runs=tuple(one for one in data.runs if one.result.release is not None),
         sources=tuple(one for one in data.sources if one.sha256 in sources),
         audited=tuple(one for one in data.audited if one.result.release is not None),
-        revisions=revisions,
+        changelog=changelog,
+        scaling=tuple(one for one in data.scaling if one.release is not None),
         rejections=(),
     )

@@ -7,6 +7,7 @@ that are made in place.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from markupsafe import Markup
 
@@ -35,14 +36,22 @@ class HtmlHead:
     near: bool = False
 
     @property
-    def class_(self) -> str:
-        """The class of its cells."""
-        return "n" if self.numeric else "w" if self.wide else ""
+    def class_(self) -> Markup:
+        """The class of its cells, as an attribute."""
+        return _CLASS[self.numeric, self.wide]
 
     @property
-    def head_classes(self) -> str:
+    def head_class(self) -> Markup:
         """Its own classes: a title of one word does not wrap."""
-        return " ".join(filter(None, (self.class_, "" if " " in self.title else "s")))
+        if " " in self.title:
+            return self.class_
+        return Markup(f'{self.class_[:-1]} s"') if self.class_ else Markup(' class="s"')
+
+
+_CLASS: Final = {
+    (False, False): Markup(""), (False, True): Markup(' class="w"'),
+    (True, False): Markup(' class="n"'), (True, True): Markup(' class="n"'),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,16 +99,21 @@ class HtmlTable:
         return {text: number for number, text in enumerate(some, start=1)}
 
     def numbers_of(self, row: HtmlRow) -> list[tuple[int, str]]:
-        """The numbers of a row's footnotes, with their texts."""
         return [(self.numbered[text], text) for text in row.notes if text in self.numbered]
 
+    @cached_property
+    def _classes(self) -> list[Markup]:
+        return [head.class_ for head in self.heads[1:]]
+
+    def behind_first(self, row: HtmlRow) -> Iterable[tuple[Markup, HtmlCell]]:
+        """The cells of a row behind its name, each with its class."""
+        return zip(self._classes, row.cells[1:], strict=True)
+
     def note_id(self, number: int) -> str:
-        """The anchor of a footnote."""
         return f"{self.rows[0].id}-note-{number}"
 
     @property
     def html(self) -> Markup:
-        """The table, its lines above and its footnotes below."""
         return render("table", table=self)
 
 

@@ -47,11 +47,10 @@ def render_text(source: str, **values: object) -> Markup:
 
 def href(text: str, target: str) -> Markup:
     """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
-    return Markup('<a href="{}">{}</a>').format(target, short_hash(text))
+    return Markup(f'<a href="{escape(target)}">{short_hash(text)}</a>')
 
 
 def link(text: str, document: str, anchor: str = "") -> Markup:
-    """A link to a document."""
     return href(text, to(document, anchor))
 
 
@@ -61,19 +60,17 @@ def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
 
 
 def paragraph(text: str, class_: str = "") -> Markup:
-    """A paragraph; nothing without a text."""
-    classes = Markup(' class="{}"').format(class_) if class_ else Markup("")
-    return Markup("<p{}>{}</p>\n").format(classes, text) if text else Markup("")
+    classes = f' class="{escape(class_)}"' if class_ else ""
+    return Markup(f"<p{classes}>{escape(text)}</p>\n" if text else "")
 
 
 def badge(text: str, class_: str = "") -> Markup:
-    """A word in a box."""
     return Markup(f'<span class="perf-badge {escape(class_ or text)}">{escape(text)}</span>')
 
 
 def code(text: str) -> Markup:
     """A name of a program."""
-    return Markup("<code>{}</code>").format(text)
+    return Markup(f"<code>{escape(text)}</code>")
 
 
 def short_hash(text: str) -> Markup:

@@ -11,6 +11,7 @@ from perfdb.record import Origin
 from perfdb.site.build import all_pages, with_comparisons
 from perfdb.site.data import Audited, Flag, SiteData, SiteResult
 from perfdb.site.page import Block, Code, Section, SitePage, Tabs
+from perfdb.site.pages import scaling
 
 HASH = "0123456789abcdef" * 4
 WRONG = Flag("1 error", "error", "result-0")
@@ -45,7 +46,10 @@ def row(**changed: object) -> SiteResult:
 def site_data(results: Iterable[SiteResult], audited: Iterable[Audited] = ()) -> SiteData:
     """What a site has of results and of what the audit found in them."""
     known = tuple(results)
-    return with_comparisons(SiteData(results=known, current=known, audited=tuple(audited)))
+    return with_comparisons(
+        SiteData(results=known, current=known, audited=tuple(audited),
+                 scaling=tuple(scaling.of_results(known)))
+    )  # fmt: skip
 
 
 def html(blocks: Iterable[Block]) -> str:

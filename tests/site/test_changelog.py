@@ -1,6 +1,7 @@
 """The changelog of the data, and what is where everything of a page was withdrawn."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,12 +10,14 @@ from bs4 import BeautifulSoup
 from sqlalchemy import URL
 
 from perfdb import ingest
+from perfdb.groups import grouped
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, NoteCode
 from perfdb.site import read
 from perfdb.site.build import all_pages
 from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
 from perfdb.site.pages import changelog
+from perfdb.site.pages.revisions import of_release
 from tests.factories import EVIL, stored, write_run
 from tests.site.samples import HASH, soup, table, words
 
@@ -60,10 +63,15 @@ def shown(
     sources: Iterable[SourceData] = (),
 ) -> BeautifulSoup:  # fmt: skip
     """The page of the changelog."""
-    [page] = changelog.pages(
-        SiteData(revisions=tuple(revisions), rejections=tuple(rejections), sources=tuple(sources))
-    )
+    known = replace(data_of(revisions), rejections=tuple(rejections), sources=tuple(sources))
+    [page] = changelog.pages(known)
     return soup(page)
+
+
+def data_of(revisions: Iterable[ResultRevision]) -> SiteData:
+    """What a site has of results that are in no table."""
+    releases = grouped(revisions, lambda one: one.release).values()
+    return SiteData(changelog=tuple(of_release(some, ()) for some in releases))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +131,11 @@ SOURCE = f"sources/{HASH[:16]}"
 
 def texts(*revisions: ResultRevision) -> dict[str, str]:
     """The words of each page of what was withdrawn."""
-    made = all_pages(SiteData(revisions=revisions))
+    return withdrawn(data_of(revisions))
+
+
+def withdrawn(data: SiteData) -> dict[str, str]:
+    made = all_pages(data)
     return {page.name: words(soup(page)) for page in made if page.title.endswith("(withdrawn)")}
 
 
@@ -155,13 +167,13 @@ def test_a_store_has_what_was_withdrawn_until_it_is_back(sqlite: URL, tmp_path: 
     options = ingest.Options(PageContext(framework="nemo", release="25.04"))
     ingest.ingest([page], sqlite, options)
     stored(sqlite, write_run(tmp_path, run_id="bad"), write_run(tmp_path, run_id="good"))
-    assert texts(*read.stored(sqlite).revisions) == {}
+    assert withdrawn(read.stored(sqlite)) == {}
     ingest.withdraw([str(page)], sqlite, "a draft")
     ingest.withdraw(["bad"], sqlite, "shared with another job")
 
-    made = texts(*read.stored(sqlite).revisions)
+    made = withdrawn(read.stored(sqlite))
     assert ": a draft" in made[GONE]
     assert ": shared with another job" in made["runs/bad"]
     ingest.ingest([page], sqlite, options)
     ingest.restore(["bad"], sqlite)
-    assert texts(*read.stored(sqlite).revisions) == {}
+    assert withdrawn(read.stored(sqlite)) == {}

@@ -9,7 +9,7 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb import units
-from perfdb.audit.report import counts, summarized
+from perfdb.audit.report import of_kinds, summarized
 from perfdb.groups import grouped
 from perfdb.record import Finding
 from perfdb.site import addresses, columns
@@ -33,15 +33,18 @@ Releases = Mapping[ReleaseName, Sequence[Audited]]
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The list of open findings, and a page for each release that has findings."""
     releases = _by_release(data.audited)
+    numbers = {name: Counter(kind for it in some for kind in it.kinds)
+               for name, some in releases.items()}  # fmt: skip
     number = units.counted(len(releases), "release")
-    found = counts(finding for some in releases.values() for finding in _findings(some))
-    about = f"What the audit found in {number}: {found}." if releases else NONE
+    total = of_kinds(sum(numbers.values(), Counter()))
+    about = f"What the audit found in {number}: {total}." if releases else NONE
     below = [addresses.of_audit(*name) for name in releases]
-    yield SitePage(addresses.AUDIT, "Audit", about, partial(_audit, releases), below=below)
+    body = partial(_audit, releases, numbers, total)
+    yield SitePage(addresses.AUDIT, "Audit", about, body, below=below)
     for name, some in releases.items():
         title = f"Audit of {release_title(*name)}"
         results = units.counted(len(some), "result")
-        about = f"{title}: {counts(_findings(some))} in {results}."
+        about = f"{title}: {of_kinds(numbers[name])} in {results}."
         yield SitePage(addresses.of_audit(*name), title, about, partial(_entries, some))
 
 
@@ -55,7 +58,7 @@ def _by_release(audited: Iterable[Audited]) -> Releases:
 
 def _order(audited: Audited) -> tuple[int, str, int, str]:
     result = audited.result
-    gravity = KINDS.index(audited.findings[0].kind)
+    gravity = KINDS.index(audited.kinds[0])
     return gravity, result.source, result.source_line or 0, audited.anchor
 
 
@@ -63,22 +66,23 @@ def _findings(some: Iterable[Audited]) -> list[Finding]:
     return [finding for audited in some for finding in audited.findings]
 
 
-def _audit(releases: Releases) -> list[Block]:
+def _audit(
+    releases: Releases, numbers: Mapping[ReleaseName, Counter[str]], total: str
+) -> list[Block]:
     """How many findings each release has, and the errors and warnings that nobody explained."""
     if not releases:
         return [paragraph(NONE)]
-    rows = []
-    for name, some in releases.items():
-        of_kind = Counter(finding.kind for finding in _findings(some))
-        numbers = (HtmlCell(f"{of_kind[kind]:,}", sort=of_kind[kind]) for kind in KINDS)
-        rows.append([_release(name), *numbers])
+    rows = [
+        [_release(name), *(HtmlCell(f"{found[kind]:,}", sort=found[kind]) for kind in KINDS)]
+        for name, found in numbers.items()
+    ]
     titles = heads("Release", *(f"#{kind.capitalize()}" for kind in KINDS))
     found = [line for name, some in releases.items() for line in _open_lines(name, some)]
     found.sort(key=lambda it: KINDS.index(it.kind))
     return [
         render(
             "audit",
-            total=counts(finding for some in releases.values() for finding in _findings(some)),
+            total=total,
             by_release=plain("Findings by release", titles, rows),
             opened=_opened(found[:MOST_OBJECTIONS], releases) if found else "",
             left=len(found[MOST_OBJECTIONS:]),

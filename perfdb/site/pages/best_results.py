@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from markupsafe import Markup
@@ -218,7 +217,7 @@ def _history_cells(work: Work, names: Sequence[str], metric: Metric) -> Iterator
     for name in names:
         cell = figure_cell(work.get(name), metric.name)
         sign = f" ◆ {report.signed(marked[name] - 1)}" if name in marked else ""
-        yield replace(cell, content=f"{cell.content}{sign}")
+        yield cell._replace(content=f"{cell.content}{sign}")
 
 
 def _moved(work: Work, names: Sequence[str], metric: Metric) -> dict[int, float]:

@@ -79,7 +79,6 @@ def pages(data: SiteData) -> Iterator[SitePage]:
 
 
 def _model_pages(data: SiteData, by_model: ResultsByName) -> Iterator[SitePage]:
-    """The page of each model, and their list."""
     scaling: dict[str, list[Link]] = defaultdict(list)
     for one in data.scaling:
         text = f"{release_title(one.framework, one.release)} on {one.system_title}"
@@ -98,7 +97,6 @@ def _model_pages(data: SiteData, by_model: ResultsByName) -> Iterator[SitePage]:
 
 
 def _system_pages(data: SiteData, by_system: ResultsByName) -> Iterator[SitePage]:
-    """The page of each system, and their list."""
     scaling = grouped(data.scaling, lambda one: one.system)
     systems = []
     for name, results in by_system.items():

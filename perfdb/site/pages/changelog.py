@@ -4,8 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
-from pathlib import PurePosixPath
 from typing import Final
 
 from markupsafe import Markup
@@ -15,11 +13,21 @@ from perfdb.groups import grouped
 from perfdb.site import addresses, redaction
 from perfdb.site.addresses import CHANGELOG
 from perfdb.site.cells import HtmlCell, moment
-from perfdb.site.data import Rejection, ResultRevision, SiteData, SourceData
+from perfdb.site.data import Rejection, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import release_title
 from perfdb.site.page import Block, Section, SitePage, no_data
 from perfdb.site.pages.parts import heads, label
-from perfdb.site.pages.revisions import ACTS, RUNS, Act, ChangelogEvent, events, withdrawals
+from perfdb.site.pages.revisions import (
+    ACTS,
+    QUIET,
+    RUNS,
+    Act,
+    ChangelogEvent,
+    ReleaseChangelog,
+    newest_first,
+    pages_of,
+    rejected,
+)
 from perfdb.site.tables import plain, table
 from perfdb.site.templates import badge, href, joined, link, paragraph, render, render_text
 from perfdb.units import UNKNOWN
@@ -28,13 +36,6 @@ MOST_ENTRIES: Final = 200
 """Rows of each table; older entries are counted by day and source."""
 MOST_MODELS: Final = 5
 """Models that the row of many results names."""
-_WHERE: Final = attrgetter(
-    "framework", "release", "model", "model_title", "system", "system_title", "source_sha256",
-    "source", "run_id", "recipe",
-)  # fmt: skip
-"""What the pages that a result is on follow from."""
-QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
-"""The acts that change no figure that was there."""
 CHANGED: Final = "Corrected, withdrawn, restored, rejected"
 ADDED: Final = "Added and read again"
 
@@ -55,30 +56,28 @@ class Changelog:
 
     @property
     def total(self) -> int:
-        """How many entries there are, with the old ones."""
         return _total(self.changed) + _total(self.other) + sum(self.left)
 
 
 def changelog(
-    revisions: Iterable[ResultRevision],
+    known: Iterable[ReleaseChangelog],
     rejections: Iterable[Rejection],
     sources: Iterable[SourceData] = (),
 ) -> Changelog:
     """The changelog of every result in the store, the newest event first."""
-    ordered = events(revisions, rejections)
+    ordered = newest_first([*(it for one in known for it in one.events), *rejected(rejections)])
     documents: dict[object, str] = {}
     for source in sources:
         # rejections name their source by path and moment
-        for known in (source.sha256, (redaction.of_path(source.path), source.read_at)):
-            documents[known] = addresses.of_source(source.sha256)
+        for it in (source.sha256, (redaction.of_path(source.path), source.read_at)):
+            documents[it] = addresses.of_source(source.sha256)
 
     def placed(event: ChangelogEvent) -> ChangelogEvent:
         state = event.result.source_sha256 if event.result else (event.source, event.at)
         return replace(event, document=documents.get(state))
 
     changed = [event for event in ordered if event.act not in QUIET]
-    other = grouped((event for event in ordered if event.act in QUIET), _batch_key).values()
-    batches = [_batch(group) if len(group) > 1 else group[0] for group in other]
+    other = [event for event in ordered if event.act in QUIET]
     counts = {}
     for place, there in grouped(ordered, lambda event: (event.day, event.source)).items():
         times = sorted(event.time for event in there)
@@ -87,8 +86,8 @@ def changelog(
         counts[place] = ("–".join(dict.fromkeys((times[0], times[-1]))), numbers)
     return Changelog(
         changed=tuple(map(placed, changed[:MOST_ENTRIES])),
-        other=tuple(map(placed, batches[:MOST_ENTRIES])),
-        left=(_total(changed[MOST_ENTRIES:]), _total(batches[MOST_ENTRIES:])),
+        other=tuple(map(placed, other[:MOST_ENTRIES])),
+        left=(_total(changed[MOST_ENTRIES:]), _total(other[MOST_ENTRIES:])),
         counts=counts,
     )
 
@@ -97,30 +96,8 @@ def _total(some: Iterable[ChangelogEvent]) -> int:
     return sum(event.count for event in some)
 
 
-def _batch_key(event: ChangelogEvent) -> tuple[object, ...]:
-    """Events are batched of one moment, release, system and state of a source, which has lines."""
-    result = event.result
-    where = (result.framework, result.release, result.system) if result else None
-    state = result.source_sha256 if result and event.line else None
-    return event.at, event.act, event.source, state, where, event.changes
-
-
-def _batch(group: Sequence[ChangelogEvent]) -> ChangelogEvent:
-    lines = [event.line for event in group if event.line is not None]
-    results = [event.result for event in group if event.result]
-    models = [label(["qualified model"], result) for result in results]
-    return replace(
-        group[0],
-        line=min(lines, default=None),
-        last_line=max(lines, default=None),
-        count=len(group),
-        models=tuple(dict.fromkeys(models)),
-    )
-
-
 def pages(data: SiteData) -> Iterator[SitePage]:
-    """The changelog."""
-    log = changelog(data.revisions, data.rejections, data.sources)
+    log = changelog(data.changelog, data.rejections, data.sources)
     number = units.counted(log.total, "event")
     about = f"What was added, corrected, withdrawn and rejected, and when: {number}."
     about = about if log.total else "Nothing has been ingested yet."
@@ -214,16 +191,16 @@ def _place(event: ChangelogEvent) -> Markup:
 
 def withdrawn_pages(data: SiteData) -> Iterator[SitePage]:
     """A page in place of each page of which everything was withdrawn."""
-    in_force = [one for one in data.revisions if not one.superseded]
-    stating = {one.source for one in in_force}
-    states = {one.source_sha256 for one in data.revisions if one.source in stating}
-    there = {name for one in _apart(in_force) for name in _pages_of(one)}
+    sources = {source for one in data.changelog for source in one.sources}
+    stating = {path for path, _, is_in_force in sources if is_in_force}
+    states = {sha256 for path, sha256, _ in sources if path in stating}
+    there = {name for one in data.changelog for name in (*one.printed, *one.others)}
     there |= {addresses.of_source(it) for it in (*states, *(one.sha256 for one in data.sources))}
-    now = {one.run_id: one for one in in_force if one.run_id}
+    now = {one.run.run_id: one.result for one in data.runs}
     named: dict[str, str] = {}
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for event in withdrawals(data.revisions):
-        places = _pages_of(event.result) if event.result else {}
+    for event in newest_first(it for one in data.changelog for it in one.withdrawn):
+        places = pages_of(event.result) if event.result else {}
         moved = now.get((event.result and event.result.run_id) or "")
         for name in places.keys() - there:
             named[name] = places[name]
@@ -236,27 +213,21 @@ def withdrawn_pages(data: SiteData) -> Iterator[SitePage]:
 
 def unfinished_pages(data: SiteData) -> Iterator[SitePage]:
     """A page in place of each release, model and system that only unfinished runs are of."""
-    folders = ("performance/", "models/", "systems/")
-    in_tables = {one.result_id for one in data.results}
-    in_force = [one for one in data.revisions if not one.superseded]
-    of_tables, of_others = dict[str, str](), dict[str, str]()
-    for one in _apart(it for it in in_force if it.result_id in in_tables):
-        of_tables.update(_pages_of(one))
-    for one in _apart(it for it in in_force if it.result_id not in in_tables):
-        of_others.update(_pages_of(one))
-    for name in sorted(of_others.keys() - of_tables):
-        if name.startswith(folders):
-            about = f"{of_others[name]} has only runs that did not finish."
+    printed = {name for one in data.changelog for name in one.printed}
+    others = {name: title for one in data.changelog for name, title in one.others.items()}
+    for name in sorted(others.keys() - printed):
+        if name.startswith(("performance/", "models/", "systems/")):
+            about = f"{others[name]} has only runs that did not finish."
             text = "<p>{{ about }} {{ link('All runs', runs) }} have their figures.</p>\n"
             body = partial(list[Block], [render_text(text, about=about, runs=addresses.RUNS)])
-            yield SitePage(name, of_others[name], about, body)
+            yield SitePage(name, others[name], about, body)
 
 
 def _withdrawn_page(reasons: Sequence[tuple[str, int]]) -> list[Block]:
     return [render("withdrawn", reasons=reasons, changelog=CHANGELOG)]
 
 
-def _why_gone(event: ChangelogEvent, now: ResultRevision | None) -> str:
+def _why_gone(event: ChangelogEvent, now: SiteResult | None) -> str:
     """When and why a result was withdrawn, or what its run is the result of now."""
     if now:
         release = addresses.of_release(now.framework, now.release)
@@ -264,21 +235,3 @@ def _why_gone(event: ChangelogEvent, now: ResultRevision | None) -> str:
         return joined((f"read again as one of {now.model_title} in ", page, "."))
     when = "" if event.day == UNKNOWN else f" on {event.day}"
     return f"withdrawn{when}{f': {event.reason}' if event.reason else '; no reason stated.'}"
-
-
-def _apart(some: Iterable[ResultRevision]) -> Iterable[ResultRevision]:
-    """One of all that are on the same pages."""
-    return {_WHERE(one): one for one in some}.values()
-
-
-def _pages_of(one: ResultRevision) -> Mapping[str, str]:
-    """The pages that a result is on, and their titles."""
-    known = {
-        addresses.of_release(one.framework, one.release): release_title(one.framework, one.release),
-        addresses.of_model(one.model): one.model_title,
-        addresses.of_system(one.system): one.system_title,
-    }
-    if one.run_id is None:
-        return known | {addresses.of_source(one.source_sha256): PurePosixPath(one.source).name}
-    known[addresses.of_run(one.run_id)] = one.run_id
-    return known | ({addresses.of_recipe(one.recipe): one.recipe} if one.recipe else {})

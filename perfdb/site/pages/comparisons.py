@@ -176,12 +176,10 @@ class PrecisionWork:
 
     @property
     def base(self) -> SiteResult:
-        """The result in BF16."""
         return self.best[BASE]
 
     @property
     def place(self) -> tuple[str, str]:
-        """The framework and the system."""
         return self.base.framework, self.base.system
 
 

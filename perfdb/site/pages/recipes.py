@@ -71,11 +71,10 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
     rows = coverage(found.current, [spec for file in files for spec in file.points])
     of_rows = {}
     for it in rows:
-        known = Provenance(it.row)
         if it.spec:
             made = RecipeCase(file_of[id(it.spec)], it.spec, it.corrections)
             known = Provenance(it.row, of_spec(it.spec, it.row), None, made)
-        of_rows[it.row.result_id] = known.document
+            of_rows[it.row.result_id] = known.document
     runs = []
     for run in found.runs:
         some = by_text.get(run.record.recipe.sha256, ()) if run.record else files
@@ -121,7 +120,6 @@ class ShownRecipe:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """How much there is of it."""
         last = moment(self.texts[0][0].run.started_at) if self.texts else units.UNKNOWN
         counts = sum(map(len, self.texts)), len(self.texts), len(self.rows)
         return self.name, *(f"{it:,}" for it in counts), last, self.path or units.UNKNOWN
@@ -273,7 +271,6 @@ def _in_numbers(counts: Mapping[str, str]) -> Markup:
 
 
 def _covered(title: str, counts: Mapping[str, str], rows: Sequence[CoveredRow]) -> list[Block]:
-    """The rows of a release."""
     return [_in_numbers(counts), plain(title, ROW, map(_cells, rows))]
 
 

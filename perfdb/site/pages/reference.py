@@ -104,7 +104,6 @@ def _hints() -> dict[str, str]:
 
 
 def systems() -> Markup:
-    """Every system of the catalog."""
     rows = [
         [
             one.title, code(one.name), units.text(one.gpu), units.text(one.gpus_per_node),
@@ -223,7 +222,6 @@ class TableBox:
 
     @property
     def height(self) -> int:
-        """A row for the name and for each line."""
         return (len(self.lines) + 1) * ROW
 
 

@@ -3,37 +3,28 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare import (
-    Comparison,
-    Verdict,
-    comparison,
-    marked,
-    release_notes,
-    release_report,
-    report,
-)
+from perfdb.compare import Comparison, Verdict, comparison, release_notes, release_report, report
 from perfdb.compare.context import Earlier
 from perfdb.compare.release_notes import ReleaseNotes
 from perfdb.compare.release_report import CHANGES, ReleaseHistory, ReleaseReport
-from perfdb.compare.releases import HISTORY, of_rows
+from perfdb.compare.releases import HISTORY
 from perfdb.groups import grouped
-from perfdb.record import Finding, Result
+from perfdb.record import Finding
 from perfdb.site import addresses
-from perfdb.site.data import Audited
-from perfdb.site.grouping import release_title
+from perfdb.site.data import Audited, SiteResult
+from perfdb.site.grouping import is_on_gpus, release_title
 from perfdb.versions import is_rolling, version_order
 
 MOST_PAIRS: Final = 5
 """Comparisons of a framework that have a page; `perfdb compare` makes any other."""
 
-Row = Mapping[str, object]
-"""A row of `perfdb.queries.results.current`, with its `build`."""
+Releases = Mapping[str, Sequence[SiteResult]]
+"""The results of each release of a framework by its version, the newest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +58,6 @@ class ReleasePair:
 
     @property
     def is_on_gpus(self) -> bool:
-        """Whether it compares results on GPUs."""
         found = self.comparison
         sides = (*(it.b for it in found.matched), *found.only_a, *found.only_b)
         return any(catalog.has_gpus(side.shown.system) for side in sides)
@@ -78,39 +68,25 @@ class ReleasePair:
         return f"{titles.framework(self.framework)}: {self.before} → {self.after}"
 
 
-def compared(rows: Iterable[Row], wrong: Iterable[int]) -> Iterator[ReleasePair]:
-    """The comparisons of every framework, that of the newest release first.
-
-    `wrong` are the results, by their number, that have errors which nobody has explained.
-    """
-    refused = frozenset(wrong)
-    of_releases = [row for row in rows if row["release"] is not None]
-    stored = grouped(of_releases, lambda row: str(row["framework"]))
-    for framework in sorted(stored, key=titles.framework):
-        every = grouped(stored[framework], lambda row: str(row["release"]))
-        releases = {name: list(filter(_is_on_gpus, some)) or some for name, some in every.items()}
+def compared(current: Iterable[SiteResult]) -> Iterator[ReleasePair]:
+    """The comparisons of every framework, that of the newest release first."""
+    of_releases = [one for one in current if one.release is not None]
+    by_framework = grouped(of_releases, lambda one: one.framework)
+    for framework in sorted(by_framework, key=titles.framework):
+        every = grouped(by_framework[framework], lambda one: one.release or "")
+        releases = {name: list(filter(is_on_gpus, some)) or some for name, some in every.items()}
         newest_first = sorted(
-            releases.items(),
-            key=lambda one: version_order(one[0], int(str(one[1][0]["build"]))),
-            reverse=True,
+            releases.items(), key=lambda it: version_order(it[0], it[1][0].build), reverse=True
         )
-        yield from _of_framework(framework, dict(newest_first), refused)
+        yield from _of_framework(framework, dict(newest_first))
 
 
-def _of_framework(
-    framework: str, releases: Mapping[str, Sequence[Row]], wrong: frozenset[int]
-) -> list[ReleasePair]:
+def _of_framework(framework: str, releases: Releases) -> list[ReleasePair]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
-    `releases` come the newest first. The newest has its comparison even where it shares work with
-    none, and so has a rolling branch.
+    The newest has its comparison even where it shares work with none, and so has a rolling branch.
     """
-    work = {name: {row["workload_key"] for row in some} for name, some in releases.items()}
-
-    @cache
-    def read(name: str) -> tuple[Result, ...]:
-        return marked(of_rows(releases[name]), wrong)
-
+    work = {name: {one.workload_key for one in some} for name, some in releases.items()}
     made: list[ReleasePair] = []
     for after, earlier, is_newest in _candidates(releases):
         sharing = next((name for name in earlier if work[name] & work[after]), None)
@@ -121,16 +97,16 @@ def _of_framework(
         skipped = []
         for name in earlier[: earlier.index(before)]:
             ends = (release_title(framework, name), release_title(framework, after))
-            reason = report.why_nothing(*ends, comparison(read(name), read(after)))
+            reason = report.why_nothing(*ends, comparison(releases[name], releases[after]))
             skipped.append((name, reason))
         older = earlier[earlier.index(before) + 1 :]
         older = [name for name in older if not is_rolling(name)][:HISTORY]
-        history = Earlier([read(name) for name in older])
+        history = Earlier([releases[name] for name in older])
         found = ReleasePair(
             framework=framework,
             before=before,
             after=after,
-            comparison=comparison(read(before), read(after), earlier=history),
+            comparison=comparison(releases[before], releases[after], earlier=history),
             skipped=tuple(skipped),
             is_newest=is_newest,
         )
@@ -160,15 +136,13 @@ def told(pair: ReleasePair, audited: Iterable[Audited], folder: Path | None) -> 
     return replace(pair, findings=tuple(found), notes=merged)
 
 
-def _candidates(
-    releases: Mapping[str, Sequence[Row]],
-) -> Iterator[tuple[str, Sequence[str], bool]]:
+def _candidates(releases: Releases) -> Iterator[tuple[str, Sequence[str], bool]]:
     """Each release, those that it may be compared with, and whether it is the newest.
 
     A release without a result on a GPU is neither the newest nor what others are compared with,
     unless there is nothing else. Rolling branches come last: they are no release's predecessor.
     """
-    on_gpus = [name for name, some in releases.items() if any(map(_is_on_gpus, some))]
+    on_gpus = [name for name, some in releases.items() if any(map(is_on_gpus, some))]
     numbered = [name for name in releases if not is_rolling(name)]
     first = [name for name in numbered if name in on_gpus] or numbered
     newest = next((name for name in on_gpus or releases if not is_rolling(name)), None)
@@ -178,10 +152,6 @@ def _candidates(
     for after in releases:
         if is_rolling(after):
             yield after, first if after in on_gpus else numbered, False
-
-
-def _is_on_gpus(row: Row) -> bool:
-    return catalog.has_gpus(str(row["system"]))
 
 
 def tally(pair: ReleasePair) -> Mapping[Verdict, int]:

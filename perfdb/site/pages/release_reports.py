@@ -40,7 +40,6 @@ def prose(text: str) -> Markup:
 
 
 def of_section(made: ReleaseReport, name: str) -> Markup:
-    """The note on a section."""
     return prose(made.notes.of_sections.get(name, ""))
 
 

@@ -11,13 +11,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from perfdb.audit.report import counts
+from perfdb.audit.report import of_kinds
 from perfdb.catalog import titles
 from perfdb.groups import grouped
 from perfdb.site import addresses, columns, grouping, page
 from perfdb.site.addresses import UNATTRIBUTED
 from perfdb.site.cells import HtmlCell
-from perfdb.site.data import Audited, Link, SiteData, SiteResult
+from perfdb.site.data import GRAVE, Audited, Link, SiteData, SiteResult
 from perfdb.site.grouping import ReleaseName, is_on_gpus, release_title
 from perfdb.site.page import Block, Section, SitePage, Tab
 from perfdb.site.pages import best_results, flagships
@@ -48,12 +48,10 @@ class ReleaseData:
 
     @property
     def document(self) -> str:
-        """The name of its page."""
         return addresses.of_release(self.framework, self.release)
 
     @property
     def title(self) -> str:
-        """'NeMo Framework 25.04'."""
         return release_title(self.framework, self.release)
 
     @property
@@ -63,7 +61,6 @@ class ReleaseData:
 
     @property
     def on_gpus(self) -> bool:
-        """Whether it has a result on a GPU."""
         return any(map(is_on_gpus, self.results))
 
     @property
@@ -73,7 +70,6 @@ class ReleaseData:
 
     @property
     def containers(self) -> list[str]:
-        """The containers of its results."""
         return sorted({it.container for it in self.results if it.container})
 
 
@@ -103,12 +99,11 @@ def of_data(data: SiteData) -> list[ReleaseData]:
 
 def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
     """'2 errors, 1 warning': the open findings of each release."""
-    by_release = grouped(audited, lambda entry: (entry.result.framework, entry.result.release))
-    still_open = {
-        name: counts(finding for entry in entries for finding in entry.open)
-        for name, entries in by_release.items()
-    }
-    return {name: text for name, text in still_open.items() if text}
+    found: dict[ReleaseName, Counter[str]] = defaultdict(Counter)
+    for entry in audited:
+        still_open = [it for it in entry.kinds if it in GRAVE]
+        found[entry.result.framework, entry.result.release].update(still_open)
+    return {name: of_kinds(numbers) for name, numbers in found.items() if numbers}
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -130,8 +125,9 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     for one in every:
         models = counted(len({result.model for result in one.results}), "model")
         parts = grouping.sections(one.results)
-        tabs = [tab for part in parts for tab in grouping.by_name(part.results, "system")]
-        systems = page.summary_of_names(tab.title for tab in tabs)
+        systems = page.summary_of_names(
+            title for part in parts for title in grouping.system_titles(part.results)
+        )
         about = f"{one.title}: {page.summary_of_results(one.results)} of {models} on {systems}."
         label = addresses.label(one.framework, one.release)
         yield SitePage(one.document, one.title, about, partial(_release, one), label=label)

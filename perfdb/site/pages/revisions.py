@@ -1,9 +1,10 @@
 """What happened to results: added, corrected, contradicted, withdrawn, restored or rejected."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Final, Literal, get_args
 
 from perfdb import units
@@ -11,8 +12,11 @@ from perfdb.groups import grouped
 from perfdb.messages import note_text
 from perfdb.metrics import METRICS
 from perfdb.record import Note, Origin, Outcome
+from perfdb.site import addresses
 from perfdb.site.cells import moment, printed_value
 from perfdb.site.data import Rejection, ResultRevision
+from perfdb.site.grouping import release_title
+from perfdb.site.pages.parts import label
 from perfdb.units import UNKNOWN
 
 RUNS: Final = "runs"
@@ -23,6 +27,8 @@ Act = Literal[
     "also printed", "read again", "added",
 ]  # fmt: skip
 ACTS: Final[tuple[Act, ...]] = get_args(Act)
+QUIET: Final[tuple[Act, ...]] = ("also printed", "read again", "added")
+"""The acts that change no figure that was there."""
 
 FIGURES: Final = (
     "outcome", "withheld", "window", "step_time_s", "tokens_per_sec", "tokens_per_sec_per_gpu",
@@ -74,40 +80,94 @@ def _moment(when: datetime | None) -> tuple[str, str]:
     return day, time[:5] or UNKNOWN
 
 
-def events(
-    revisions: Iterable[ResultRevision], rejections: Iterable[Rejection]
-) -> list[ChangelogEvent]:
-    """Everything that happened to every result, and what was rejected, the newest first."""
-    found = [event for history in histories(revisions) for event in _events(history)]
-    return _newest_first([*found, *_rejected(rejections)])
+@dataclass(frozen=True, kw_only=True)
+class ReleaseChangelog:
+    """What happened to the results of a release; none is ever a result of another.
 
-
-def histories(revisions: Iterable[ResultRevision]) -> list[list[ResultRevision]]:
-    """The revisions of each result, the first of them first."""
-    in_order = sorted(revisions, key=lambda it: (it.key, it.revision))
-    return list(grouped(in_order, lambda it: it.key).values())
-
-
-def corrections(revisions: Iterable[ResultRevision]) -> dict[int, str]:
-    """What was corrected in current results, by their number in the store.
-
-    'corrected on 2026-03-05: Tokens / sec / GPU: 3238 → 6476'. Results that were only read again,
-    or are printed by another page too, are left out.
+    `events` are the newest first, those that change no figure in batches; `withdrawn` those of
+    results in force no more. `corrected` says what was corrected in current results, by their
+    numbers in the store. `sources` are path, SHA-256, and whether a result in force is from it.
+    `printed` are the pages that results of tables are on, with their titles; `others` those of
+    other results in force.
     """
-    texts: dict[int, str] = {}
-    for history in (it for it in histories(revisions) if len(it) > 1):
-        changed = [it for it in _events(history) if it.act in ("corrected", "contradicted")]
-        if changed and not history[-1].superseded:
-            texts[history[-1].result_id] = "; ".join(
-                f"{event.act} on {event.day}: {', '.join(event.changes)}" for event in changed
-            )
-    return texts
+
+    release: str | None
+    events: tuple[ChangelogEvent, ...]
+    withdrawn: tuple[ChangelogEvent, ...]
+    corrected: Mapping[int, str]
+    sources: frozenset[tuple[str, str, bool]]
+    printed: Mapping[str, str]
+    others: Mapping[str, str]
 
 
-def withdrawals(revisions: Iterable[ResultRevision]) -> list[ChangelogEvent]:
-    """The withdrawal of each result that is in force no more, the newest first."""
-    gone = [history for history in histories(revisions) if history[-1].superseded]
-    return _newest_first([*_events(history)][-1] for history in gone)
+def of_release(revisions: Sequence[ResultRevision], in_tables: Collection[int]) -> ReleaseChangelog:
+    """The changelog of the revisions of a release; `in_tables` are results that tables print."""
+    in_order = sorted(revisions, key=lambda it: (it.key, it.revision))
+    histories = list(grouped(in_order, lambda it: it.key).values())
+    happened = [list(_events(history)) for history in histories]
+    ordered = newest_first(event for some in happened for event in some)
+    batches = grouped((event for event in ordered if event.act in QUIET), _batch_key).values()
+    gone = (some[-1] for some, history in zip(happened, histories, strict=True)
+            if history[-1].superseded)  # fmt: skip
+    pages: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for one in in_order:
+        if not one.superseded:
+            pages[one.result_id in in_tables].update(pages_of(one))
+    return ReleaseChangelog(
+        release=revisions[0].release,
+        events=(*(it for it in ordered if it.act not in QUIET), *map(_batch, batches)),
+        withdrawn=tuple(gone),
+        corrected={
+            history[-1].result_id: text
+            for some, history in zip(happened, histories, strict=True)
+            if not history[-1].superseded and (text := _corrected(some))
+        },
+        sources=frozenset((it.source, it.source_sha256, not it.superseded) for it in revisions),
+        printed=pages[True],
+        others=pages[False],
+    )
+
+
+def _corrected(events: Iterable[ChangelogEvent]) -> str:
+    """'corrected on 2026-03-05: Tokens / sec / GPU: 3238 → 6476'.
+
+    That a result was only read again, or is printed by another page too, is left out.
+    """
+    changed = (it for it in events if it.act in ("corrected", "contradicted"))
+    return "; ".join(f"{it.act} on {it.day}: {', '.join(it.changes)}" for it in changed)
+
+
+def pages_of(one: ResultRevision) -> Mapping[str, str]:
+    """The pages that a result is on, and their titles."""
+    known = {
+        addresses.of_release(one.framework, one.release): release_title(one.framework, one.release),
+        addresses.of_model(one.model): one.model_title,
+        addresses.of_system(one.system): one.system_title,
+    }
+    if one.run_id is None:
+        return known | {addresses.of_source(one.source_sha256): PurePosixPath(one.source).name}
+    known[addresses.of_run(one.run_id)] = one.run_id
+    return known | ({addresses.of_recipe(one.recipe): one.recipe} if one.recipe else {})
+
+
+def _batch_key(event: ChangelogEvent) -> tuple[object, ...]:
+    """Events are batched of one moment, system and state of a source, which has lines."""
+    system, state = (event.result.system, event.result.source_sha256) if event.result else ("", "")
+    return event.at, event.act, event.source, event.line and state, system, event.changes
+
+
+def _batch(group: Sequence[ChangelogEvent]) -> ChangelogEvent:
+    if len(group) == 1:
+        return group[0]
+    lines = [event.line for event in group if event.line is not None]
+    models = [label(["qualified model"], event.result) for event in group if event.result]
+    return replace(
+        group[0],
+        line=min(lines, default=None),
+        last_line=max(lines, default=None),
+        count=len(group),
+        models=tuple(dict.fromkeys(models)),
+    )
 
 
 def _events(history: Sequence[ResultRevision]) -> Iterator[ChangelogEvent]:
@@ -220,7 +280,7 @@ def _stated(one: ResultRevision) -> dict[str, str]:
     }
 
 
-def _rejected(rejections: Iterable[Rejection]) -> Iterator[ChangelogEvent]:
+def rejected(rejections: Iterable[Rejection]) -> Iterator[ChangelogEvent]:
     """One event for what was rejected of a page on a day for the same reason."""
     groups = grouped(rejections, lambda it: (_moment(it.at)[0], it.path, it.reason))
     for (_, path, reason), group in groups.items():
@@ -236,7 +296,7 @@ def _rejected(rejections: Iterable[Rejection]) -> Iterator[ChangelogEvent]:
         )
 
 
-def _newest_first(some: Iterable[ChangelogEvent]) -> list[ChangelogEvent]:
+def newest_first(some: Iterable[ChangelogEvent]) -> list[ChangelogEvent]:
     """By moment, to the microsecond; events without one come last."""
 
     def place(event: ChangelogEvent) -> tuple[str, int, int, str]:

@@ -33,7 +33,6 @@ from perfdb.site.page import (
     offered,
 )
 from perfdb.site.pages.parts import drawer, flat, heads, json_text, release_of
-from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import HtmlRow, HtmlTable, plain
 from perfdb.site.templates import code, facts, href, joined, link, paragraph, render, render_text
 from perfdb.stated import RATE, figure
@@ -53,7 +52,7 @@ def pages(data: SiteData) -> Iterator[SitePage]:
         about,
         partial(_index, tuple(results), len(tests), bool(data.results)),
     )
-    corrected = corrections(data.revisions)
+    corrected = data.corrected
     shown = [_redacted(run, names=data.hostnames) for run in _with_others(data)]
     before = dict(_since_before(shown))
     for run in shown:

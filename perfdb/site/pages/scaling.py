@@ -9,7 +9,7 @@ from typing import Final
 from docutils.nodes import make_id
 from markupsafe import Markup
 
-from perfdb import metrics, units
+from perfdb import catalog, metrics, units
 from perfdb.audit.interval import half_unit
 from perfdb.catalog import colors
 from perfdb.compare.scaling import RATES, Rate, Scaled, qualifiers, same_work, series_of
@@ -22,7 +22,13 @@ from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, figure_text
 from perfdb.site.charts import ChartLine
 from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
 from perfdb.site.data import Audited, SiteData, SiteResult
-from perfdb.site.grouping import newest_first, release_title, section_title, system_order
+from perfdb.site.grouping import (
+    is_on_gpus,
+    newest_first,
+    release_title,
+    section_title,
+    system_order,
+)
 from perfdb.site.page import Block, Section, SitePage, no_data, summary_of_names
 from perfdb.site.pages.comparisons import names
 from perfdb.site.pages.parts import heads, label, link_cell, note, precision_of, rows_left_out
@@ -101,12 +107,11 @@ class ScalingPage:
 
     @property
     def document(self) -> str:
-        """The name of the page."""
         return addresses.of_scaling(self.framework, self.release, self.system)
 
 
-def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
-    """A page for each release and system with a series, the newest release first."""
+def of_results(results: Iterable[SiteResult]) -> list[ScalingPage]:
+    """A page for each release and system with a series."""
     found = grouped(results, lambda one: (one.framework, one.release, one.system))
     pages = []
     for (framework, release, system), some in found.items():
@@ -114,7 +119,8 @@ def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
         scaled = [
             ScaledModel(model=of_model[0].model, title=of_model[0].model_title, series=series)
             for of_model in sorted(models, key=lambda rows: natural(rows[0].model_title))
-            if (series := tuple(_series_of(of_model)))
+            # every way in which they are the same work at several scales, weak scaling first
+            if (series := tuple(ScalingSeries(**vars(one)) for one in series_of(of_model)))
         ]
         if scaled:
             pages.append(
@@ -126,12 +132,14 @@ def groups(results: Sequence[SiteResult]) -> list[ScalingPage]:
                     models=tuple(scaled),
                 )
             )
-    return newest_first(sorted(pages, key=lambda page: system_order(page.system)), results)
+    return pages
 
 
-def _series_of(results: Iterable[SiteResult]) -> Iterator[ScalingSeries]:
-    """Every way in which results are the same work at several scales, weak scaling first."""
-    yield from (ScalingSeries(**vars(one)) for one in series_of(results))
+def in_order(pages: Iterable[ScalingPage], results: Sequence[SiteResult]) -> list[ScalingPage]:
+    """Pages of these results, the newest release first; of CPUs where there is nothing else."""
+    known = sorted(pages, key=lambda page: system_order(page.system))
+    on_gpus = [page for page in known if catalog.has_gpus(page.system)]
+    return newest_first(on_gpus if any(map(is_on_gpus, results)) else known, results)
 
 
 def efficiency(series: ScalingSeries) -> dict[int, float]:

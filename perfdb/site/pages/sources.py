@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from markupsafe import Markup
 
+from perfdb.compare.reproduce import Provenance
 from perfdb.groups import grouped
 from perfdb.site import addresses, redaction
 from perfdb.site.addresses import result_row
@@ -16,12 +17,11 @@ from perfdb.site.data import Link, SiteData, SiteResult, SourceData
 from perfdb.site.grouping import section_title
 from perfdb.site.page import Block, Section, SitePage, summary_of_results
 from perfdb.site.pages.parts import drawer, label, release_of
-from perfdb.site.pages.revisions import corrections
 from perfdb.site.tables import shared
 from perfdb.site.templates import href, joined, link, render
 
 Made = Mapping[int, tuple[Mapping[str, object], str | None]]
-"""What belongs to the numbers of results, and the names of their recipes."""
+"""What belongs to the numbers of results that have a recipe, and its name."""
 About = tuple[Mapping[int, str], Made]
 """What is known of results by their ids: corrections, and how they were made."""
 Others = tuple[tuple[Link, int], ...] | Link
@@ -30,7 +30,7 @@ Others = tuple[tuple[Link, int], ...] | Link
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """A page for each state of each published page."""
-    corrected = corrections(data.revisions)
+    corrected = data.corrected
     shown = {result.result_id for result in data.results}
     repeats = (result for result in data.current if result.result_id not in shown)
     every = (result for result in (*data.results, *repeats) if not result.is_measured)
@@ -98,17 +98,16 @@ def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str], made: 
     Of several of one case the one that represents them in tables has the name of their row.
     """
     named = {result_row(one): one for one in sorted(results, key=lambda it: it.num_results)}
-    recipes = [made.get(it.result_id, ({}, None))[1] for it in results]
+    of_rows = [made.get(it.result_id) or (Provenance(it).document, None) for it in results]
     lines = [
-        _lines(it, corrected.get(it.result_id, ""), name)
-        for it, name in zip(results, recipes, strict=True)
+        _lines(it, corrected.get(it.result_id, ""), recipe)
+        for it, (_, recipe) in zip(results, of_rows, strict=True)
     ]
     common = shared([list(map(repr, it)) for it in lines])
     entries = []
-    for result, known in zip(results, lines, strict=True):
+    for result, known, (document, recipe) in zip(results, lines, of_rows, strict=True):
         name = result_row(result)
         own = [it for it in known if repr(it) not in common]
-        document, recipe = made.get(result.result_id, ({}, None))
         where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
         drawn = joined(drawer(f"#{name}", document, where))
         entries.append((work_title(result), name if named[name] is result else "", own, drawn))
