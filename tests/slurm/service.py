@@ -25,6 +25,7 @@ PYXIS = Path(__file__).with_name("pyxis_options.c")
 
 CONF = """\
 ClusterName=perfdb
+FirstJobId={ports[0]}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
 AuthType=auth/munge

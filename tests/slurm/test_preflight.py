@@ -1,7 +1,6 @@
 """`perfdb run --preflight` on a real Slurm, with PyTorch and gloo; and what makes a node sick."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,28 +19,19 @@ from tests.slurm.test_run import SITE, WORKER, Run, recipe
 
 NODE = """\
 #!/bin/bash
-# The real torchrun for the preflight, though not on a node that is broken, and slowly on one that
-# is slow; what stands for a training otherwise. Without the broken one, the other gives up early.
+# The real torchrun for the preflight, and what stands for a training otherwise. A node that is
+# broken fails, and the other does not wait for it, as it would for minutes. Of a node that is slow
+# the figure is that of one.
 [[ "$*" == *node_check* ]] || exec {worker} "$@"
-if [ "$SLURMD_NODENAME" = n1 ]; then
-  [ -e "$BROKEN" ] || exec {quick} "$@"
-  {quick} "$@" &
-  until [ -e "${{@: -1}}/0.json" ]; do kill -0 $! || exit 1; sleep 0.2; done
-  exit 0
+if [ -e "$BROKEN" ]; then
+  [ "$SLURMD_NODENAME" = n2 ] || exit 0
+  echo "$PLANTED_SECRET"
+  exit 7
 fi
-[ ! -e "$BROKEN" ] || {{ echo "$PLANTED_SECRET"; exit 7; }}
-[ -e "$SLOW" ] || exec {quick} "$@"
-{python} "$@" &
-until worker=$(pgrep -P $! -f node_check) && grep -q libtorch_cpu /proc/$worker/maps; do
-  kill -0 $! || exit 1
-  sleep 0.2
-done
-while kill -STOP $worker; do
-  sleep 0.18
-  kill -CONT $worker
-  sleep 0.02
-done
-wait $!
+{quick} "$@" || exit
+if [ -e "$SLOW" ] && [ "$SLURMD_NODENAME" = n2 ]; then
+  sed -Ei 's/("matmul_tflops": )[0-9.]+/\\11e-9/' "${{@: -1}}/$SLURM_NODEID.json"
+fi
 """
 
 
@@ -59,8 +49,7 @@ def submit(
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     worker, node = tmp_path / "worker", tmp_path / "node"
     worker.write_text(WORKER)
-    quick = preloaded / "python"
-    node.write_text(NODE.format(worker=worker, python=sys.executable, quick=quick))
+    node.write_text(NODE.format(worker=worker, quick=preloaded / "python"))
     for one in (worker, node):
         one.chmod(0o755)
     more = '[slurm.environment]\nGLOO_SOCKET_IFNAME = "lo"\nNCCL_DEBUG = "WARN"\n'
@@ -115,9 +104,8 @@ def test_a_node_that_fails_stops_the_sweep(submit: Run, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_node_that_is_slower_than_the_others_stops_the_sweep(submit: Run) -> None:
-    """It stands still nine tenths of the time, as a processor that is too hot does."""
     Path("slow").touch()
-    done = submit(recipe("one"), "--slurm", "preflight_fraction=0.8")
+    done = submit(recipe("one"))
     assert 1 == done.code, done.stderr
     assert "n2: matrix product: " in done.stderr
     sick_nodes = record()["sick"]

@@ -97,30 +97,27 @@ def recipe(name: str, **changed: object) -> str:
 
 CHILD = (
     "from perfdb.cli import main; from runner import session; from perfdb import hardware;"
-    "from tests.runner.quick_launcher import BACKENDS; print('ready', flush=True);"
+    "from tests.runner.quick_launcher import BACKENDS; import os; print(os.getpid(), flush=True);"
     "main(session.Tools(hardware.without_gpu('-'), BACKENDS))"
 )
 """`perfdb` in a process of its own."""
 
 
-def killed(*arguments: str, after_s: float | None = None) -> None:
+def killed(preloaded: Path, *arguments: str, after_s: float | None = None) -> None:
     """A `perfdb run` in a process of its own, killed after some seconds, or as soon as it works."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, "run", *arguments, "--launcher", "slurm"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    with subprocess.Popen(
+        [preloaded / "python", "-c", CHILD, "run", *arguments, "--launcher", "slurm"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert child.stdout
-    child.stdout.readline()
-    try:
-        if after_s is None:
-            until(lambda: list(Path("runs").glob("*/ranks/console-0.log")), seconds=90)
-        else:
-            time.sleep(after_s)
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
+    ) as child:  # fmt: skip
+        assert child.stdout
+        number = int(child.stdout.readline())
+        try:
+            if after_s is None:
+                until(lambda: list(Path("runs").glob("*/ranks/console-0.log")), seconds=90)
+            else:
+                time.sleep(after_s)
+        finally:
+            os.kill(number, signal.SIGKILL)
 
 
 class Terminal:
@@ -220,10 +217,12 @@ def test_what_slurm_refuses_has_failed_and_the_rest_goes_on(submit: Run) -> None
 
 
 @pytest.mark.slow
-def test_whenever_the_submitter_is_killed_each_case_is_run_once(submit: Run, site: Path) -> None:
+def test_whenever_the_submitter_is_killed_each_case_is_run_once(
+    submit: Run, preloaded: Path
+) -> None:
     path = recipe("sweep", matrix={"seed": [1, 2, 3, 4]})
     for after_s in (random.uniform(0.3, 2.5) for _ in range(3)):
-        killed(path, after_s=after_s)
+        killed(preloaded, path, after_s=after_s)
     done = submit(path)
     assert 0 == done.code, done.stderr
     seeds = [run.read_record().seed for run, _ in intents()]
@@ -231,7 +230,6 @@ def test_whenever_the_submitter_is_killed_each_case_is_run_once(submit: Run, sit
     assert {Outcome.FINISHED} == {run.read_record().outcome for run, _ in intents()}
     steps = [len(run.read_steps()) for run, _ in intents()]
     assert [25] * 4 == steps
-    del site
 
 
 @pytest.mark.parametrize("lost", ["before sbatch", "after sbatch", "after the job"])
@@ -272,11 +270,11 @@ def test_two_jobs_of_one_run_do_its_work_once(submit: Run, slurm: TestCluster) -
 
 
 @pytest.mark.slow
-def test_jobs_logs_and_cancel(submit: Run, perfdb: Shell, site: Path) -> None:
+def test_jobs_logs_and_cancel(submit: Run, perfdb: Shell, site: Path, preloaded: Path) -> None:
     (site / "wait").touch()
     path = recipe("one")
-    killed(path)
-    [(run, intent)] = intents()
+    killed(preloaded, path)
+    [(run, _)] = intents()
     [job] = json.loads(perfdb("jobs", "--json").stdout)["jobs"]
     assert ("one", "running", 0) == (job["case"], job["state"], job["num_steps"])
     until(lambda: "token ***" in perfdb("logs", "one").stdout)
@@ -288,16 +286,15 @@ def test_jobs_logs_and_cancel(submit: Run, perfdb: Shell, site: Path) -> None:
     assert (1, True) == (done.code, "interrupted: the job was cancelled" in done.stderr)
     assert "0 jobs" in perfdb("jobs").stdout
     assert 0 == submit(path).code
-    del intent
 
 
 @pytest.mark.slow
 def test_a_requeued_job_is_a_new_attempt_and_the_first_is_a_run_of_its_own(
-    submit: Run, slurm: TestCluster, site: Path
+    submit: Run, slurm: TestCluster, site: Path, preloaded: Path
 ) -> None:
     (site / "wait").touch()
     path = recipe("again", slurm={"requeue": True})
-    killed(path)
+    killed(preloaded, path)
     [(run, _)] = intents()
     run.steps.write_text('{"step": 1, "step_time_s": 9.0}\n')
     number = run.job_id.read_text().strip()
@@ -316,11 +313,11 @@ def test_a_requeued_job_is_a_new_attempt_and_the_first_is_a_run_of_its_own(
 
 @pytest.mark.slow
 def test_a_controller_that_is_down_loses_nothing(
-    submit: Run, slurm: TestCluster, site: Path
+    submit: Run, slurm: TestCluster, site: Path, preloaded: Path
 ) -> None:
     (site / "wait").touch()
     path = recipe("one")
-    killed(path)
+    killed(preloaded, path)
     slurm.stop("slurmctld")
     (site / "wait").unlink()
     back = subprocess.Popen(["sh", "-c", "sleep 3; exec slurmctld"], env=slurm.variables)
