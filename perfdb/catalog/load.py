@@ -1,7 +1,7 @@
 """Reads catalog files: their entries, how each is spelled, and all problems in them at once.
 
 To parse the YAML of all models takes a quarter of a second. So files without problems are kept as
-JSON, as Python keeps its bytecode: in __pycache__, until a file has another size or time.
+JSON, as Python keeps its bytecode: in __pycache__, until a file changes.
 """
 
 import json
@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -84,8 +85,8 @@ def load(
 
 
 def _state(file: Path) -> list[object]:
-    status = file.stat()
-    return [file.name, status.st_size, status.st_mtime_ns]
+    """By its content: installed files may have the time and the size of those before them."""
+    return [file.name, sha256(file.read_bytes()).hexdigest()]
 
 
 def _read_kept(kept: Path, state: Sequence[object]) -> list[object]:
