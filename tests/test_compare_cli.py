@@ -369,19 +369,6 @@ def test_a_run_that_regains_what_was_lost_has_recovered(
     assert (0, "recovered") == (code, match["verdict"])
 
 
-def test_a_published_row_that_regains_what_was_lost_has_recovered(
-    sqlite: URL, perfdb: Shell
-) -> None:
-    rows = (
-        published(line=line, release=release(f"{line}"), figures=Figures(tokens_per_sec_per_gpu=it))
-        for line, it in enumerate((1_000, 640, 995), start=1)
-    )
-    stored(sqlite, *rows)
-    code, out, _ = perfdb("compare", "2", "3", "--db", address(sqlite), "--json")
-    (match,) = json.loads(out)["matched"]
-    assert (0, "recovered") == (code, match["verdict"])
-
-
 def test_verdicts_read_nothing_of_earlier_releases_that_is_not_there(ran: Ran, sqlite: URL) -> None:
     """By every figure, of runs and of rows of pages, against what is read as a whole."""
     for version, rate in (("1", 1_000), ("2", 640)):

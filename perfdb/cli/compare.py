@@ -198,7 +198,7 @@ def _warn_of_containers(whole: Comparison) -> None:
 
 def _print(name_a: str, name_b: str, found: Comparison, shown: Collection[str]) -> None:
     alone = {triage.MISSING: name_a, triage.NEW: name_b}
-    of_groups = {name: some for name, *some in triage.tables(found, shown)}
+    of_groups = {name: (columns, rows) for name, columns, rows in triage.tables(found, shown)}
     for name, (columns, rows) in of_groups.items():
         if name not in alone:
             title = f"{triage.named(name)}: A is {name_a}, B is {name_b}"

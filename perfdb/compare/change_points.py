@@ -10,7 +10,6 @@ after Bonferroni, and by two for the two tests: of series without a change no mo
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import comb, exp, log1p, sqrt
 from typing import TYPE_CHECKING, Final
@@ -36,18 +35,11 @@ _TINY: Final = 1e-9
 """The least deviation that divides: figures that do not vary at all differ for sure."""
 
 
-@dataclass(frozen=True)
-class ChangePoint:
-    """A series is at another level from a place on: `ratio` of the mean after to that before."""
-
-    place: int
-    ratio: float
-
-
 def found(
     points: Sequence[Sample], prior: Prior, margin: float = MARGIN, least: float = 0.0
-) -> list[ChangePoint]:
-    """The change points of releases, the oldest first.
+) -> dict[int, float]:
+    """The change points of releases, the oldest first: from which place on they are at another
+    level, and the ratio of the mean after to that before.
 
     `least` is the standard deviation of a run at the least, as rounding or few steps leave open. A
     change that does not matter, as it is within `margin`, is none.
@@ -60,9 +52,9 @@ def found(
         moved = [after - before for before, after in pairwise(means)]
         smallest = min(range(len(moved)), key=lambda place: abs(moved[place]))
         if abs(moved[smallest]) > log1p(margin):
-            return [ChangePoint(skipped + at, exp(it)) for at, it in zip(cuts, moved, strict=True)]
+            return {skipped + at: exp(it) for at, it in zip(cuts, moved, strict=True)}
         del cuts[smallest]
-    return []
+    return {}
 
 
 def of_sides(sides: Sequence[Side], metric: str, terms: Terms) -> dict[int, float]:
@@ -81,7 +73,7 @@ def of_sides(sides: Sequence[Side], metric: str, terms: Terms) -> dict[int, floa
     least = deviation_at_least(known, metric)
     samples = samples_before(last, known, metric)
     points = found(samples, terms.prior(last.shown), terms.margin, least)
-    return {kept[it.place]: it.ratio for it in points}
+    return {kept[place]: ratio for place, ratio in points.items()}
 
 
 def _parts(cuts: Sequence[int], count: int) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ doi:10.2202/1544-6115.1027. A new release differs if it lies outside of the pred
 Student's t, of the releases before it. Everything here is in logarithms: 0.01 is 1 %.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -150,13 +150,14 @@ def predicted(asked: Sequence[Question], prior: Prior = MLPERF) -> list[Predicti
     """
     import numpy as np  # noqa: PLC0415  a listing of releases needs none
 
-    base, new = _baselines(asked, prior), _columns([it.new for it in asked])
+    base_count, base_squares, held_count, held_mean, num_releases = _baselines(asked, prior)
+    new_count, new_mean, new_squares = _columns([it.new for it in asked])
     least = np.array([it.least for it in asked])
-    squares, degrees = base.squares + new.squares, base.count + new.count - 2
+    squares, degrees = base_squares + new_squares, base_count + new_count - 2
     of_all = prior.degrees + degrees
     deviation = np.sqrt((prior.degrees * prior.variance + squares) / of_all)
-    repeats = np.sqrt(1 / base.held_count + 1 / new.count)
-    error, change = deviation * repeats, new.mean - base.held_mean
+    repeats = np.sqrt(1 / held_count + 1 / new_count)
+    error, change = deviation * repeats, new_mean - held_mean
     with np.errstate(divide="ignore", invalid="ignore"):  # each is asked where it divides
         p = np.where(error > 0, two_sided(change / error, of_all), change == 0)
         of_least = np.where(least > 0, two_sided(change / least), 0.0)
@@ -170,39 +171,24 @@ def predicted(asked: Sequence[Question], prior: Prior = MLPERF) -> list[Predicti
     known, which = np.unique(of_all, return_inverse=True)
     by_t = np.array([quantile(it, LEVEL) for it in known.tolist()])[which] * error
     half = np.minimum(np.maximum(by_t, quantile(inf, LEVEL) * least), _WIDEST)
-    runs = (it.astype(int).tolist() for it in (base.held_count, new.count))
-    columns = (it.tolist() for it in (change, error, of_all, p, half, base.num_releases))
+    runs = (it.astype(int).tolist() for it in (held_count, new_count))
+    columns = (it.tolist() for it in (change, error, of_all, p, half, num_releases))
     return list(map(Prediction, *columns, zip(*runs, strict=True)))
 
 
-@dataclass
-class _Baselines:
-    """Of each question the runs of all releases of its baseline, and those of the newest few."""
-
-    count: "Floats"
-    mean: "Floats"
-    squares: "Floats"
-    held_count: "Floats"
-    held_mean: "Floats"
-    num_releases: "NDArray[np.int_]"
-
-
-class _Columns(NamedTuple):
-    """Samples, by column."""
-
-    count: "Floats"  # type: ignore[assignment]  # of a tuple it is a method
-    mean: "Floats"
-    squares: "Floats"
-
-
-def _columns(samples: Sequence[Sample]) -> _Columns:
+def _columns(samples: Sequence[Sample]) -> "list[Floats]":
+    """The counts, means and squares of samples."""
     import numpy as np  # noqa: PLC0415
 
-    return _Columns(*np.array(samples, dtype=float).reshape(-1, 3).T)
+    return list(np.array(samples, dtype=float).reshape(-1, 3).T)
 
 
-def _baselines(asked: Sequence[Question], prior: Prior) -> _Baselines:
-    """The releases before each new one, the newest first, as far as each fits to those after it."""
+def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
+    """The releases before each new one, the newest first, as far as each fits to those after it.
+
+    The count and the squares of their runs, the count and mean of the `BASELINE` newest, and how
+    many releases they are.
+    """
     import numpy as np  # noqa: PLC0415
 
     lists = {id(it.releases): it.releases for it in asked}
@@ -210,32 +196,31 @@ def _baselines(asked: Sequence[Question], prior: Prior) -> _Baselines:
     every = _columns([one for releases in lists.values() for one in releases])
     first = np.array([starts[id(it.releases)] for it in asked])
     at = first + [it.num_before - 1 for it in asked]
-    count, mean, squares = (column[at] for column in every)
-    found = _Baselines(count, mean, squares, count.copy(), mean.copy(), np.ones_like(at))
+    counts, means, squares = (column[at] for column in every)
+    held_counts, held_means, num_releases = counts.copy(), means.copy(), np.ones_like(at)
     most = int(max(sum(one.count for one in releases) for releases in lists.values()))
     limits = np.array([quantile(prior.degrees + n, LEVEL) ** 2 for n in range(most)])
     rest = np.arange(len(at))
-    for num_releases in naturals(2):
+    for place in naturals(2):
         rest = rest[at[rest] > first[rest]]
         if not rest.size:
             break
         at[rest] -= 1
         others, other, more = (column[at[rest]] for column in every)
-        count, mean = found.count[rest], found.mean[rest]
+        count, mean = counts[rest], means[rest]
         total, apart = count + others, other - mean
-        far, within = apart * apart, found.squares[rest] + more
-        limit = limits[(total - 2).astype(int)]
-        of_all = prior.degrees + total - 2
+        far, within = apart * apart, squares[rest] + more
+        limit, of_all = limits[(total - 2).astype(int)], prior.degrees + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
         limit = limit * (prior.degrees * prior.variance + within) / of_all * total
         fits = far * count * others <= limit
-        added = mean + apart * others / total, within + far * count * others / total
-        rest, total, mean, squares = (it[fits] for it in (rest, total, *added))
-        found.count[rest], found.mean[rest], found.squares[rest] = total, mean, squares
-        found.num_releases[rest] = num_releases
-        if num_releases <= BASELINE:
-            found.held_count[rest], found.held_mean[rest] = total, mean
-    return found
+        added = total, mean + apart * others / total, within + far * count * others / total
+        rest, *kept = (it[fits] for it in (rest, *added))
+        counts[rest], means[rest], squares[rest] = kept
+        num_releases[rest] = place
+        if place <= BASELINE:
+            held_counts[rest], held_means[rest], _ = kept
+    yield from (counts, squares, held_counts, held_means, num_releases)
 
 
 def moderated(prior: Prior, squares: float, degrees: int) -> tuple[float, float]:

@@ -218,12 +218,9 @@ def signed(value: float | None) -> str:
 def change(match: Match) -> str:
     """'+2.0%'; 'failed: out of memory' where there is none."""
     failed = match.judgement.verdict is Verdict.FAILED
-    return report.verdict(match.judgement, match.metric) if failed else report.signed(_of(match))
-
-
-def _of(match: Match) -> float | None:
-    ratio = match.judgement.ratio
-    return None if ratio is None else ratio - 1
+    return (
+        report.verdict(match.judgement, match.metric) if failed else signed(match.judgement.ratio)
+    )
 
 
 @dataclass(frozen=True)
@@ -307,9 +304,13 @@ def _of_matches(made: ReleaseReport, matches: Sequence[Match], count: int, link:
 
 def _row(match: Match, link: Link) -> tuple[str, ...]:
     case, *figures = triage.cells(match)[:-1]
-    work, *rest = case.split("\n")
-    named = (_linked(work, link(match.b.shown)), f"`{key_of(match)[:SHORT_KEY]}`", *rest)
-    return (change(match), "\n".join(named), *figures)
+    return change(match), _case(case, key_of(match), link(match.b.shown)), *figures
+
+
+def _case(lines: str, key: str, address: str | None) -> str:
+    """The lines of a case with its key below the first, which leads to an address."""
+    work, *rest = lines.split("\n")
+    return "\n".join((_linked(work, address), f"`{key[:SHORT_KEY]}`", *rest))
 
 
 def _linked(text: str, address: str | None) -> str:
@@ -330,12 +331,11 @@ def _of_sides(made: ReleaseReport, name: str, sides: Sequence[Side], link: Link)
         return ["None."]
     ranked = sorted(sides, key=lambda it: key_of_side(it) not in made.notes.of_rows)
     others = made.comparison.only_b if name == MISSING else ()
-    rows = []
-    for side in ranked[:MOST_LISTED]:
-        case, *figures = triage.lone(side, others)
-        work, *rest = case.split("\n")
-        key = f"`{key_of_side(side)[:SHORT_KEY]}`"
-        rows.append(("\n".join((_linked(work, link(side.shown)), key, *rest)), *figures))
+    rows = [
+        (_case(case, key_of_side(side), link(side.shown)), *figures)
+        for side in ranked[:MOST_LISTED]
+        for case, *figures in [triage.lone(side, others)]
+    ]
     blocks = [triage.table(("Case", "Figure", "Value"), rows)]
     if len(sides) > len(rows):
         blocks.append(

@@ -125,14 +125,11 @@ def _layout(result: Result) -> list[str]:
 
 def changes(differences: Differences) -> str:
     """'TP 2 → 1, MBS 1 → 2'; empty where the configuration is equal."""
+    known = (*WORKLOAD_FIELDS, *SHORT)
     return ", ".join(
-        f"{SHORT.get(name) or _size(name)} {text(a)} → {text(b)}"
+        f"{fields.short(name) if name in known else name} {text(a)} → {text(b)}"
         for name, (a, b) in differences.items()
     )
-
-
-def _size(name: str) -> str:
-    return fields.short(name) if name in WORKLOAD_FIELDS else name
 
 
 def how(match: Match) -> str:

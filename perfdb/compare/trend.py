@@ -369,8 +369,8 @@ class _Followed:
     of_works: Sequence[Sides]
     of_cases: Sequence[Sides]
     terms: Terms
-    _of_lone_cases: dict[object, _Track] = field(default_factory=dict)
-    """Work that is done in one way alone is followed as its case is."""
+    _tracks: dict[object, _Track] = field(default_factory=dict)
+    """By their cases, origin and metric: work that is done in one way alone is that case."""
 
     @classmethod
     def of(cls, results: Iterable[Result], choices: Sequence[Choice], margin: float) -> Self:
@@ -421,13 +421,10 @@ class _Followed:
     def _track(self, sides: Sides, metric: str | None) -> _Track:
         every = [side for some in sides.values() for side in some]
         chosen = metric_for(every, every, metric)
-        (case, *others) = {it.shown.case_key for it in every}
-        if others:
-            return _Track.of(sides, chosen)
-        key = case, every[0].origin, chosen
-        if key not in self._of_lone_cases:
-            self._of_lone_cases[key] = _Track.of(sides, chosen)
-        return self._of_lone_cases[key]
+        key = frozenset(it.shown.case_key for it in every), every[0].origin, chosen
+        if key not in self._tracks:
+            self._tracks[key] = _Track.of(sides, chosen)
+        return self._tracks[key]
 
 
 def _order(one: Series) -> tuple[object, ...]:
