@@ -1,14 +1,15 @@
-"""Exports: one row for each result in force, the same columns in the same order in every format."""
+"""Exports: results, the same columns in the same order in every format; steps, as DuckDB reads."""
 
 import csv
 import io
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import URL
+from sqlalchemy import URL, create_engine
 
 from perfdb import catalog
 from perfdb.db.session import reading
@@ -181,11 +182,11 @@ COMPUTED = ("computed_tokens_per_sec_per_gpu", "computed_mfu")
     ],
 )
 def test_what_follows_from_stated_figures_stands_beside_them(
-    store: URL, figures: dict[str, float], expected: tuple[float | None, float | None]
+    sqlite: URL, figures: dict[str, float], expected: tuple[float | None, float | None]
 ) -> None:
     """What is stated stays where it is, and is not computed as well."""
-    factories.stored(store, factories.published(figures=Figures.model_validate(figures)))
-    [row] = rows_of(store, "json")
+    factories.stored(sqlite, factories.published(figures=Figures.model_validate(figures)))
+    [row] = rows_of(sqlite, "json")
     assert expected == tuple(row[name] for name in COMPUTED)
     assert figures == {name: row[name] for name in Figures.model_fields if row[name] is not None}
 
@@ -259,9 +260,11 @@ def test_any_text_comes_back_from_csv_as_it_was_unless_it_is_a_formula() -> None
             st.none() | st.integers(-(2**63), 2**63 - 1),
             st.none() | st.floats(allow_nan=False, allow_infinity=False),
             st.none() | st.booleans(),
-        )
+        ),
+        max_size=10,
     )
 )
+@settings(max_examples=40)
 def test_parquet_holds_every_value_exactly(
     rows: list[tuple[str | None, int | None, float | None, bool | None]],
 ) -> None:
@@ -318,3 +321,36 @@ def test_every_price_that_is_none_is_told_of_at_once() -> None:
     assert catalog.other_systems("dgx-h1000") == error.value.problems[0].remedy
     with pytest.raises(InputError, match=r"^--price: dgx-h100: given twice; keep one of them$"):
         results.prices(["dgx-h100=2.49", "dgx-b200=4", "dgx-h100=24.9"])
+
+
+SUMS = "SELECT count(*), sum(step_time_s), sum(tokens), min(step), max(step) FROM "
+
+
+def test_duckdb_finds_the_steps_that_sql_finds(store: URL, perfdb: Shell, tmp_path: Path) -> None:
+    """As many, and the same sums; a version that looks like a number is a text."""
+    made = (
+        ("a", "25.10", "dgx-h100"), ("b", "25.10", "dgx-b200"), ("c", "a/b=%é", "dgx-b200"),
+        ("d", None, "dgx-h100"),
+    )  # fmt: skip
+    for run_id, version, system in made:
+        of = {"case": factories.case(system=system), "release": factories.release(version)}
+        factories.stored(store, factories.write_run(tmp_path / "runs", run_id=run_id, **of))
+    db = ("--db", store.render_as_string(hide_password=False))
+    partition = ("--partition", "release,system")
+    asked = ("export", "steps", "--format", "parquet", "--output", "steps")
+    assert 0 == perfdb(*asked, *partition, *db).code
+
+    read = "read_parquet('steps/**/*.parquet', hive_partitioning=true)"
+    engine = create_engine(store)
+    with engine.connect() as connection:
+        expected = connection.exec_driver_sql(SUMS + "steps").one()
+    engine.dispose()
+    database = duckdb.connect()
+    [found] = database.execute(SUMS + read).fetchall()
+    assert pytest.approx(tuple(map(float, expected))) == tuple(map(float, found))
+    of_runs = f"SELECT DISTINCT run_id, release, system FROM {read} ORDER BY run_id"
+    assert list(made) == database.execute(of_runs).fetchall()
+    refused = perfdb(*asked, *db)
+    assert 2 == refused.code
+    assert "steps: is there already" in refused.stderr
+    assert 2 == perfdb(*asked, "--partition", "gpu", *db).code

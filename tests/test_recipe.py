@@ -77,15 +77,6 @@ def test_the_nemotron_recipe_scales_as_its_published_table() -> None:
         assert published == found
 
 
-def test_automodel_counts_accumulation_by_local_batches() -> None:
-    """The published AutoModel row of Llama 3 70B: GBS 128, LBS 1, 64 GPUs, CP 2, GA 4."""
-    [file] = recipe.load([DATA / "good" / "automodel.yaml"])
-    assert (32, 4) == (
-        file.points[0].case.data_parallel,
-        file.points[0].case.gradient_accumulation,
-    )
-
-
 def test_overrides_matrix_and_systems_multiply_and_options_are_merged() -> None:
     [file] = recipe.load([DATA / "good" / "overrides.yaml"])
     names = [point.name for point in file.points]

@@ -20,7 +20,7 @@ Expected = Callable[[Result], Interval | None]
 Equation = Callable[[Result], bool | None]
 """Whether a row fulfils it; None where the row does not state all of its numbers."""
 Value = int | float | str
-Change = Mapping[str, Value]
+RepairChange = Mapping[str, Value]
 """New values of a row's fields: of one, or of two that are exchanged."""
 
 LENGTHS: Final = tuple(2**power for power in range(9, 21))
@@ -52,7 +52,7 @@ def _text(field: str, value: Value) -> str:
     return f"{fields.short(field)} {shown}"
 
 
-def _words(change: Change) -> str:
+def _words(change: RepairChange) -> str:
     """'GPUs 64'; 'swap them: tokens/s/GPU 3,562, model TFLOP/s/GPU 1,715'."""
     texts = ", ".join(_text(field, value) for field, value in change.items())
     return f"swap them: {texts}" if len(change) > 1 else texts
@@ -65,7 +65,7 @@ def suggestion(
     return one_of(changes(row, equation, release, expected))
 
 
-def one_of(found: Sequence[Change]) -> str | None:
+def one_of(found: Sequence[RepairChange]) -> str | None:
     """Changes of which each is enough, in words."""
     words = ", ".join(map(_words, found))
     return f"one of: {words}" if len(found) > 1 else words or None
@@ -73,7 +73,7 @@ def one_of(found: Sequence[Change]) -> str | None:
 
 def changes(
     row: Result, equation: str, release: ReleaseRows, expected: Expected | None = None
-) -> list[Change]:
+) -> list[RepairChange]:
     """The changes that repair an equation of a row and break none, those that leave least wrong.
 
     `expected` is by default what the release counts. No change makes a figure exceed the dense
@@ -87,7 +87,7 @@ def changes(
         return frozenset(name for name, holds_for in holds.items() if not holds_for(one))
 
     before = wrong(row)
-    found: list[tuple[int, Change]] = []
+    found: list[tuple[int, RepairChange]] = []
     for change in _candidates(row, release, count(row)) if equation in before else ():
         other = replace(row, **change)  # type: ignore[arg-type]  # by the names of fields
         left = wrong(other) if holds[equation](other) else before
@@ -113,7 +113,9 @@ def _equations(release: ReleaseRows, count: Expected) -> dict[str, Equation]:
     }
 
 
-def _candidates(row: Result, release: ReleaseRows, per_token: Interval | None) -> Iterator[Change]:
+def _candidates(
+    row: Result, release: ReleaseRows, per_token: Interval | None
+) -> Iterator[RepairChange]:
     """Changes that one equation or another gives; they may break the others."""
     for field in _FIGURES:
         if row.figure(field) and (value := _figure(row, field, per_token)):

@@ -106,7 +106,7 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
 
     Raises InputError with everything that is wrong.
     """
-    from perfdb.audit.check import MEANINGS  # noqa: PLC0415  few need them
+    from perfdb.audit.check import meanings  # noqa: PLC0415  few need them
 
     document = yamlfile.list_of(where, text, ENTRY)
     if document is None:
@@ -116,10 +116,11 @@ def entries(where: str, text: str) -> tuple[Entry, ...]:
         Entry(it, where, document.line((ENTRY, place)))
         for place, it in enumerate(read.acknowledged)
     )
+    rules = meanings()
     unknown = [
-        one.problem(f"no rule {one.it.rule!r}", suggestion(one.it.rule, MEANINGS), "rule")
+        one.problem(f"no rule {one.it.rule!r}", suggestion(one.it.rule, rules), "rule")
         for one in found
-        if one.it.rule not in MEANINGS
+        if one.it.rule not in rules
     ]
     if unknown:
         raise InputError(unknown)

@@ -91,7 +91,7 @@ def _apart(row: Result, others: Sequence[Result]) -> tuple[str, str]:
 
 def _changes(
     row: Result, factor: float, peers: Sequence[Result], release: ReleaseRows
-) -> list[repair.Change]:
+) -> list[repair.RepairChange]:
     """The changes that repair a row, without the one of a rate that is in step with other work.
 
     With it, where models that scale a little differently could put either rate out of step.

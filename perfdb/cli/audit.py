@@ -115,7 +115,7 @@ def _print(findings: Sequence[Finding], style: str, *, each: bool) -> None:
     elif style == "markdown":
         click.echo(report.markdown(findings))
     elif style == "sarif":
-        options.print_json(report.sarif(findings, check.MEANINGS))
+        options.print_json(report.sarif(findings, check.meanings()))
     else:
         for line in _lines(findings, each=each):
             tables.echo(line)

@@ -71,17 +71,16 @@ def list_(
     """
     files = _load(paths, max_cases, only, given)
     if as_json:
-        print_json(
-            [
-                {
-                    "name": file.recipe.name,
-                    "path": str(file.path),
-                    "description": file.recipe.description,
-                    "cases": [point.name for point in file.points],
-                }
-                for file in files
-            ]
-        )
+        listed = [
+            {
+                "name": file.recipe.name,
+                "path": str(file.path),
+                "description": file.recipe.description,
+                "cases": [point.name for point in file.points],
+            }
+            for file in files
+        ]
+        print_json(listed)
         return
     fields = {"Framework": "framework", "Model": "model", "Systems": "system", "GPUs": "num_gpus"}
     rows = []

@@ -7,16 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Select, Text, case, cast, exists, func, or_, select
 
 from perfdb.db.sources import Action
-from perfdb.db.tables import (
-    cases,
-    ingest_log,
-    models,
-    releases,
-    results,
-    runs,
-    sources,
-    systems,
-)
+from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources, systems
 from perfdb.fields import CONFIGURATION, WORKLOAD
 from perfdb.queries.results import identified
 from perfdb.record import Origin
