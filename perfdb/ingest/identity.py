@@ -29,6 +29,12 @@ def of_other_release(run_id: str, version: str) -> str:
     return "-".join(filter(None, ("log", hashed(digest, version)[:16], number)))
 
 
+def ids_of(read: RunRead) -> tuple[str, ...]:
+    """The ids that a log's run may have in the store."""
+    version = read.run.result.release.version
+    return (read.run_id, *([of_other_release(read.run_id, version)] if version else []))
+
+
 def run_of_release(read: RunRead, there: Mapping[str, Known]) -> RunRead | Diagnostic:
     """The log's run with its id for its release, or why it is not stored.
 

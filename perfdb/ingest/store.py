@@ -21,7 +21,6 @@ from perfdb.db import sources as files
 from perfdb.db.rows import ResultRow
 from perfdb.db.session import retried, take_turns
 from perfdb.db.sources import Action, LogEntry
-from perfdb.db.tables import runs as run_rows
 from perfdb.db.tables import sources
 from perfdb.errors import Diagnostic
 from perfdb.ingest import identity
@@ -140,9 +139,11 @@ def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -
     notes: Mapping[str, tuple[Diagnostic, ...]] = {}
     if read[0].is_log:
         take_turns(connection, "runs")
-        read, done = _of_releases(connection, read)
-        done |= _not_read_again(connection, [one for one in read if one.run_id not in done])
-        notes = _grown(connection, [one for one in read if one.run_id not in done])
+        there = runs.known(connection, {it for one in read for it in identity.ids_of(one)})
+        read, done = _of_releases(read, there)
+        done |= _not_read_again(connection, [it for it in read if it.run_id not in done], there)
+        unknown = [one for one in read if one.run_id not in done and one.run_id not in there]
+        notes = _grown(connection, unknown)
     added = [one for one in read if one.run_id not in done]
     inputs = [runs.RunInput(one.run, one.files, one.window) for one in added]
     for one, written in zip(added, runs.put(connection, inputs, when), strict=True):
@@ -162,16 +163,10 @@ def _put_runs(connection: Connection, read: Sequence[RunRead], when: datetime) -
 
 
 def _of_releases(
-    connection: Connection, logs: Sequence[RunRead]
+    logs: Sequence[RunRead], there: Mapping[str, runs.Known]
 ) -> tuple[Sequence[RunRead], dict[str, Stored]]:
     """Logs with their ids for their releases, and those that are not stored, by run id."""
-    ids = {one.run_id for one in logs}
-    ids |= {
-        identity.of_other_release(one.run_id, version)
-        for one in logs
-        if (version := one.run.result.release.version)
-    }
-    there, found, refused = runs.known(connection, ids), list[RunRead](), dict[str, Stored]()
+    found, refused = list[RunRead](), dict[str, Stored]()
     for one in logs:
         own = identity.run_of_release(one, there)
         found.append(one if isinstance(own, Diagnostic) else own)
@@ -189,7 +184,9 @@ def _unchanged(read: RunRead | Unchanged, withdrawn: str | None) -> Stored:
     return Stored(read, (Action.UNCHANGED,), notes=(note,))
 
 
-def _not_read_again(connection: Connection, logs: Sequence[RunRead]) -> dict[str, Stored]:
+def _not_read_again(
+    connection: Connection, logs: Sequence[RunRead], there: Mapping[str, runs.Known]
+) -> dict[str, Stored]:
     """The logs of which nothing is stored, by run id: their bytes are in the store.
 
     Those of a run directory's own log; and those that were read before, maybe with options, and are
@@ -197,7 +194,6 @@ def _not_read_again(connection: Connection, logs: Sequence[RunRead]) -> dict[str
     """
     found: dict[str, Stored] = {}
     in_runs = _in_run_directories(connection, [one.files.record_file.sha256 for one in logs])
-    there = runs.known(connection, [one.run_id for one in logs])
     for read in logs:
         file, old = read.files.record_file, there.get(read.run_id)
         if other := in_runs.get(file.sha256):
@@ -220,14 +216,12 @@ def _in_run_directories(connection: Connection, hashes: Iterable[str]) -> Mappin
     return {there[source_id]: path for source_id, _, path in rows}
 
 
-def _grown(connection: Connection, logs: Sequence[RunRead]) -> Mapping[str, tuple[Diagnostic, ...]]:
+def _grown(connection: Connection, new: Sequence[RunRead]) -> Mapping[str, tuple[Diagnostic, ...]]:
     """Give the runs of logs that grew the ids of what was read of them now.
 
     A log is a later state of another one by its path and its first bytes. Notes on other runs that
     were read from the path, by the ids of the runs read now.
     """
-    there = keys.known(connection, run_rows, run_rows.c.run_id, [one.run_id for one in logs])
-    new = [one for one in logs if one.run_id not in there]
     names = {one.run_id: spellings(one.files.record_file.path) for one in new}
     rows: list[RowMapping] = []
     for some in keys.chunks({path for paths in names.values() for path in paths}):
