@@ -314,11 +314,6 @@ def _linked(column: ShownColumn, result: SiteResult) -> HtmlCell:
     return HtmlCell(link(text, document), sort=text)
 
 
-def _log(_: ShownColumn, result: SiteResult) -> HtmlCell:
-    """The file that a run was read from, where it is no run directory, which has a recipe."""
-    return HtmlCell(result.source if result.recipe is None else units.UNKNOWN)
-
-
 def _release(_: ShownColumn, result: SiteResult) -> HtmlCell:
     title = release_title(result.framework, result.release)
     tab = addresses.tab(result.framework, result.release, result.system)
@@ -339,8 +334,8 @@ PRINTERS: Final[Mapping[Kind, Callable[[ShownColumn, SiteResult], HtmlCell]]] = 
     "spread": _spread,
     "outcome": lambda _, result: HtmlCell(outcome_badge(result.outcome)),
     "origin": lambda _, result: HtmlCell(origin(result), sort=str(result.origin)),
-    "log": _log,
+    "log": lambda _, it: HtmlCell(it.source if it.recipe is None else units.UNKNOWN),
     "release": _release,
     "moment": lambda _, result: HtmlCell(moment(result.started_at)),
 }
-"""Kinds that take more than one value to print."""
+"""Kinds that take more than one value to print. A run of a recipe is no log."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 STATIC: Final = Path(__file__).parent / "static"
+_PATHS: Final = ("perfdb_acknowledged", "perfdb_recipes", "perfdb_notes")
 _GARBAGE: Final = 100_000
 """How many objects are made between looks for garbage: a page has many, and few are garbage."""
 _NEIGHBORS: Final = {"N": "next", "P": "prev"}
@@ -51,9 +52,8 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     for extension in ("myst_parser", "sphinx_design"):
         app.setup_extension(extension)
     app.add_config_value("perfdb_url", None, "env", frozenset({str, type(None)}))
-    app.add_config_value("perfdb_acknowledged", None, "", frozenset({str, type(None)}))
-    app.add_config_value("perfdb_recipes", None, "", frozenset({str, type(None)}))
-    app.add_config_value("perfdb_notes", None, "", frozenset({str, type(None)}))
+    for name in _PATHS:
+        app.add_config_value(name, None, "", frozenset({str, type(None)}))
     app.add_config_value("perfdb_hostnames", False, "env", frozenset({bool}))
     app.add_config_value("perfdb_profile", "internal", "env", frozenset({str}))
     # Not to be set: what another perfdb made, or other libraries, is read and written anew.
@@ -99,8 +99,8 @@ class _Build:
     def options(self) -> BuildOptions:
         config = self.app.config
         accepted, recipes, notes = (
-            None if named is None else Path(self.app.confdir, named)
-            for named in (config.perfdb_acknowledged, config.perfdb_recipes, config.perfdb_notes)
+            None if config[name] is None else Path(self.app.confdir, config[name])
+            for name in _PATHS
         )
         return BuildOptions(
             config.perfdb_url or os.environ.get("PERFDB_URL") or None,

@@ -51,7 +51,8 @@ def sections(results: Iterable[SiteResult]) -> list[TaskGroup]:
     Pre-training first; Megatron-Core before the other variants, as published pages have it.
     """
     made = []
-    for (_, variant), some in grouped(results, _part).items():
+    parts = grouped(results, lambda one: (_table(one.framework, one.task), one.variant))
+    for (_, variant), some in parts.items():
         tasks = {str(result.task) for result in some}
         made.append(
             TaskGroup(tasks.pop() if len(tasks) == 1 else FINE_TUNING, variant, tuple(some))
@@ -62,13 +63,9 @@ def sections(results: Iterable[SiteResult]) -> list[TaskGroup]:
     )
 
 
-def _part(result: SiteResult) -> tuple[str, str | None]:
-    """The table of a result: of its task or of all fine-tuning, and of its variant."""
-    return _table(result.framework, result.task), result.variant
-
-
 @cache
 def _table(framework: str, task: str) -> str:
+    """What the table of a task is of: the task, or all fine-tuning."""
     is_shared = columns.TASK in columns.of_table(framework, task).columns
     return FINE_TUNING if is_shared else task
 
@@ -161,6 +158,11 @@ def catalog_order(name: str, among: Iterable[str]) -> tuple[int, str]:
     return (known.index(name) if name in known else len(known)), name
 
 
+def precision_order(name: str | None) -> tuple[int, str]:
+    """In the order of the catalog; one that it lacks, or that is not stated, comes last."""
+    return catalog_order(name or "", catalog.precisions())
+
+
 _LAYOUT: Final = attrgetter(*(name for name in CONFIGURATION_FIELDS if name != "options"))
 
 
@@ -181,12 +183,9 @@ class OfRelease(Protocol):
     """What belongs to a release."""
 
     @property
-    def framework(self) -> str:
-        """Its framework."""
-
+    def framework(self) -> str: ...
     @property
-    def release(self) -> str | None:
-        """Its version."""
+    def release(self) -> str | None: ...
 
 
 Item = TypeVar("Item", bound=OfRelease)
@@ -238,19 +237,22 @@ def is_on_gpus(result: SiteResult) -> bool:
     return catalog.has_gpus(result.system)
 
 
-def on_gpus(results: Iterable[SiteResult]) -> list[SiteResult]:
-    """The results on GPUs; all of them where none is on a GPU.
+def apart(
+    results: Sequence[SiteResult], among: Iterable[SiteResult] = ()
+) -> tuple[list[SiteResult], list[SiteResult]]:
+    """Results on GPUs, and CPU tests; without a GPU among them and others there are no tests.
 
     CPU tests say nothing of speed: no chart, index or headline has them beside other results.
     """
-    every = [*results]
-    return [one for one in every if is_on_gpus(one)] or every
+    tests = [one for one in results if not is_on_gpus(one)]
+    if not tests or not any(map(is_on_gpus, (*among, *results))):
+        return [*results], []
+    return [one for one in results if is_on_gpus(one)], tests
 
 
-def cpu_tests(results: Iterable[SiteResult]) -> list[SiteResult]:
-    """The results that `on_gpus` leaves out."""
-    every = [*results]
-    return [one for one in every if not is_on_gpus(one)] if any(map(is_on_gpus, every)) else []
+def on_gpus(results: Sequence[SiteResult]) -> list[SiteResult]:
+    """The results on GPUs; all of them where none is on a GPU."""
+    return apart(results)[0]
 
 
 def release_title(framework: str, version: str | None) -> str:

@@ -189,7 +189,9 @@ def read(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> SiteD
     return SiteData(
         results=tuple(chain.from_iterable(it.results for it in every)),
         current=tuple(chain.from_iterable(it.current for it in every)),
-        runs=tuple(sorted(chain.from_iterable(it.runs for it in every), key=_run_id)),
+        runs=tuple(
+            sorted(chain.from_iterable(it.runs for it in every), key=lambda it: it.run.run_id)
+        ),
         sources=tuple(_sources(connection)),
         audited=tuple(chain.from_iterable(it.audited for it in every)),
         changelog=tuple(it.changelog for it in every),
@@ -199,10 +201,6 @@ def read(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> SiteD
             for one in _rows(connection, catalog.all_rejections(), Rejection)
         ),
     )
-
-
-def _run_id(one: RunData) -> str:
-    return one.run.run_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -430,13 +428,11 @@ def _runs(connection: Connection, read: _Read, every: Iterable[SiteResult]) -> I
         numbers = [step.source_line for step in page.steps[:MOST_STEPS]]
         yield replace(
             page,
-            recipe_text=_recipe(content(connection, recipe.sha256)) if recipe else None,
+            recipe_text=without_secrets(_text(content(connection, recipe.sha256)))
+            if recipe
+            else None,
             lines={it: _text(lines[it - 1]) for it in numbers if it <= len(lines)},
         )
-
-
-def _recipe(data: bytes) -> str:
-    return without_secrets(_text(data))
 
 
 def _text(data: bytes) -> str:

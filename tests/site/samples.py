@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from bs4 import BeautifulSoup
 from bs4.element import Tag
@@ -71,9 +72,11 @@ def _html(block: Block) -> str:
             return ""
 
 
-def soup(shown: SitePage | str) -> BeautifulSoup:
-    """The elements of a page, or of HTML."""
-    return BeautifulSoup(shown if isinstance(shown, str) else html(shown.body()), "html.parser")
+def soup(shown: SitePage | Path | str) -> BeautifulSoup:
+    """The elements of a page, of a file, or of HTML."""
+    if isinstance(shown, SitePage):
+        shown = html(shown.body())
+    return BeautifulSoup(shown.read_text() if isinstance(shown, Path) else shown, "html.parser")
 
 
 def words(element: Tag | None) -> str:

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
 from bs4.element import Tag
 from sphinx.cmd.build import main as sphinx
 from sqlalchemy import URL
@@ -20,13 +19,9 @@ from perfdb.site.addresses import of_source
 from tests.factories import EVIL, stored, write_run
 from tests.shell import Shell
 from tests.site.conftest import DFM, ROOT, Site
-from tests.site.samples import table, words
+from tests.site.samples import soup, table, words
 
 pytestmark = pytest.mark.slow
-
-
-def soup(page: Path) -> BeautifulSoup:
-    return BeautifulSoup(page.read_text(), "html.parser")
 
 
 def found(element: Tag | None) -> Tag:
@@ -69,7 +64,11 @@ def test_a_published_row_leads_to_its_line(site: Site) -> None:
     link = found(soup(page).select_one("table.perf td a"))
     source, anchor = str(link["href"]).split("#")
     made = soup((page.parent / source).resolve())
-    line = found(found(made.find(id=anchor)).find("a", string=re.compile(r"^line \d+$")))
+    entry = found(made.find(id=anchor))
+    assert f"Model TFLOP / sec / GPU {link.get_text()}" in words(entry)
+    assert entry.select('a[href="#all-rows"]')
+    assert "Steps not stated on the page" in words(made.find(id="all-rows"))
+    line = found(entry.find("a", string=re.compile(r"^line \d+$")))
     target = made.find(id=str(line["href"]).removeprefix("#"))
     number, text = found(target).get_text(" ", strip=True).split(" ", maxsplit=1)
     assert DFM.read_text().splitlines()[int(number) - 1] == text

@@ -10,6 +10,7 @@ from sphinx.cmd.build import main as sphinx
 from sqlalchemy import URL
 
 from tests.factories import case, published, release, stored, write_run
+from tests.site.samples import soup
 
 # Sphinx and its extensions warn each other of what the next Sphinx will not have.
 pytestmark = [
@@ -80,11 +81,10 @@ def test_pages_show_what_they_declare_before_and_after_it_arrives(
     sqlite: URL, tmp_path: Path, built: Built
 ) -> None:
     """At the address of the release a page takes the place of ours, and every link leads to it."""
-
     html = tmp_path / "html"
 
     def made(name: str) -> BeautifulSoup:
-        return BeautifulSoup((html / f"{name}.html").read_text(), "html.parser")
+        return soup(html / f"{name}.html")
 
     runs = [
         ("llama3-8b", "pretrain", "dgx-b200"),

@@ -6,10 +6,10 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
-from bs4 import BeautifulSoup
 
 from tests.factories import EVIL
 from tests.site.conftest import ADDRESS, ROOT, Site
+from tests.site.samples import soup
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def pages(site: Site) -> list[str]:
 
 def meta(page: Path) -> dict[str, str]:
     """The meta elements of a page, by their name or property."""
-    found = BeautifulSoup(page.read_text(), "html.parser").select("meta[content]")
+    found = soup(page).select("meta[content]")
     return {str(one.get("name") or one.get("property")): str(one["content"]) for one in found}
 
 
@@ -82,7 +82,7 @@ def test_the_page_for_what_is_missing_works_in_any_folder(site: Site, addressed:
     Where the reader has strayed to, nothing else leads back.
     """
     for one, path in ((site, "/"), (addressed, "/training/")):
-        html = BeautifulSoup((one.html / "404.html").read_text(), "html.parser")
+        html = soup(one.html / "404.html")
         found = html.select("link[href], a[href], script[src]")
         local = [str(it.get("href") or it.get("src")) for it in found]
         within = [it for it in local if not it.startswith(("#", "http"))]

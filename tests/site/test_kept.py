@@ -112,10 +112,8 @@ def keys(url: URL, folder: Path) -> dict[str, str]:
 
 
 def one_run_more(folder: Path, others: int) -> tuple[set[str], set[str], int]:
-    """The pages that change, those that do not, and the rows that are read, after a run more.
-
-    `others` are the results of another release.
-    """
+    """The pages that change, those that do not, and the rows that are read, after a run more
+    beside so many results of another release."""
     folder.mkdir()
     url = store_url(str(folder / "store.sqlite"))
     of = {"framework": "nemo", "model": "qwen3-30b-a3b", "system": "dgx-b200"}

@@ -125,22 +125,6 @@ def test_figures_that_are_known_to_be_wrong_are_printed_and_flagged(
     assert {("256", "1")} == {(gpus, gbs) for gpus, _, _, gbs, *_ in numbers}
 
 
-def test_a_published_figure_leads_to_its_line_and_what_was_printed(
-    pages: dict[str, SitePage],
-) -> None:
-    link = soup(pages["performance/dfm/main"]).select_one("table.perf a.e")
-    assert link is not None
-    source, anchor = str(link["href"]).removeprefix("perfdb:").split("#")
-    document = soup(pages[source])
-    [entry] = document.select(f"#{anchor}")
-    line = re.search(r"as published, on line (\d+)", words(entry))
-    assert line
-    assert f"Model TFLOP / sec / GPU {link.get_text()}" in words(entry)
-    assert link.get_text() in (PUBLISHED / "dfm.md").read_text().splitlines()[int(line[1]) - 1]
-    assert entry.select('a[href="#all-rows"]')
-    assert "Steps not stated on the page" in words(document.find(id="all-rows"))
-
-
 def test_the_coverage_of_every_row_is_counted_and_leads_to_the_row_and_its_recipe(
     pages: dict[str, SitePage],
 ) -> None:

@@ -11,7 +11,6 @@ from markupsafe import Markup
 from perfdb import units
 from perfdb.audit.report import of_kinds, summarized
 from perfdb.groups import grouped
-from perfdb.record import Finding
 from perfdb.site import addresses, columns
 from perfdb.site.cells import HtmlCell, formatted, known
 from perfdb.site.data import KINDS, Audited, SiteData, SiteResult
@@ -60,10 +59,6 @@ def _order(audited: Audited) -> tuple[int, str, int, str]:
     result = audited.result
     gravity = KINDS.index(audited.kinds[0])
     return gravity, result.source, result.source_line or 0, audited.anchor
-
-
-def _findings(some: Iterable[Audited]) -> list[Finding]:
-    return [finding for audited in some for finding in audited.findings]
 
 
 def _audit(
@@ -138,7 +133,7 @@ def _entries(some: Sequence[Audited]) -> list[Block]:
     """An entry for each result; those with nothing but info are folded, as are those of a rule
     that objects to many results for one cause."""
     names = titles_of(some)
-    single, by_rule = summarized(_findings(some))
+    single, by_rule = summarized(it for audited in some for it in audited.findings)
     alone = set(map(id, single))
     left = [replace(it, findings=tuple(f for f in it.findings if id(f) in alone)) for it in some]
     entries = [(it, names[it.anchor], _place(it.result)) for it in left if it.findings]

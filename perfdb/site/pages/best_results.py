@@ -6,7 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from perfdb import catalog, units
+from perfdb import units
 from perfdb.catalog import colors, titles
 from perfdb.compare import Side, change_points, report
 from perfdb.compare.scaling import best_of_each
@@ -17,7 +17,7 @@ from perfdb.site import addresses, charts
 from perfdb.site.cells import FLOPS, HtmlCell, figure_cell, figure_text, work
 from perfdb.site.charts import ChartBar, ChartLine
 from perfdb.site.data import SiteResult
-from perfdb.site.grouping import catalog_order, of_newest_releases, system_order
+from perfdb.site.grouping import of_newest_releases, precision_order, system_order
 from perfdb.site.pages import parts
 from perfdb.site.pages.parts import differing, label, note, rows_left_out
 from perfdb.site.tables import HtmlHead, plain
@@ -130,17 +130,13 @@ def chart(
 
 def of_precisions(shown: Iterable[SiteResult]) -> Markup:
     """The key of a drawing whose colors are those of precisions, in the order of the catalog."""
-    names = sorted({it.precision for it in shown}, key=_precision_order)
+    names = sorted({it.precision for it in shown}, key=precision_order)
     return charts.key({precision_text(it): _colour(it) for it in names})
 
 
 def precision_text(name: str | None) -> str:
     """'FP8-CS'; that it is not stated, where it is unknown."""
     return titles.precision(name) or "precision not stated"
-
-
-def _precision_order(name: str | None) -> tuple[int, str]:
-    return catalog_order(name or "", catalog.precisions())
 
 
 def _colour(precision: str | None) -> str:

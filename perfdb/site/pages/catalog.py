@@ -220,26 +220,15 @@ def _index_table(
 
 
 def _model(model: Subject, audited: Sequence[Audited]) -> list[Block]:
-    made: list[Block] = []
-    for task in grouping.by_task(model.results):
-        title = f"{model.title}, {task.title}"
-        label_parts = ("system", "framework", "precision", "number of GPUs")
-        best = best_results.chart(
-            f"{title}: best figures", task.results, best_results.OF_A_MODEL, label_parts
-        )
-        compared = joined(
-            (
-                comparisons.compared_systems(title, task.results),
-                comparisons.compared_precisions(title, task.results),
-                best_results.over_releases(title, task.results),
-            )
-        )
-        heading = Markup("<h3>Results</h3>\n" if compared else "")
-        newest = _newest_results(title, task.results, columns.OF_MODEL)
-        made.append(Section(task.title, [joined((best, compared, heading)), *newest]))
+    label_parts = ("system", "framework", "precision", "number of GPUs")
+    compared = (
+        comparisons.compared_systems,
+        comparisons.compared_precisions,
+        best_results.over_releases,
+    )
     lengths = sorted({result.sequence_length for result in model.results})
     return [
-        *made,
+        *_tasks(model, columns.OF_MODEL, best_results.OF_A_MODEL, label_parts, compared),
         *_scaling(model, addresses.slug(model.name)),
         Section("Findings", [_findings(audited)]),
         Section("Model", [_shape(model.name, lengths)]),
@@ -247,16 +236,29 @@ def _model(model: Subject, audited: Sequence[Audited]) -> list[Block]:
 
 
 def _system(system: Subject) -> list[Block]:
-    made: list[Block] = []
-    for task in grouping.by_task(system.results):
-        title = f"{system.title}, {task.title}"
-        label_parts = ("model", "framework", "precision")
-        best = best_results.chart(
-            f"{title}: best figures", task.results, best_results.ACROSS_MODELS, label_parts
-        )
-        newest = _newest_results(title, task.results, columns.ON_SYSTEM)
-        made.append(Section(task.title, [best, *newest]))
-    return [*made, *_scaling(system), Section("Specification", [_specification(system.name)])]
+    label_parts = ("model", "framework", "precision")
+    return [
+        *_tasks(system, columns.ON_SYSTEM, best_results.ACROSS_MODELS, label_parts),
+        *_scaling(system),
+        Section("Specification", [_specification(system.name)]),
+    ]
+
+
+def _tasks(
+    subject: Subject,
+    profile: Profile,
+    names: Sequence[str],
+    label_parts: Sequence[str],
+    compared: Sequence[Callable[[str, Sequence[SiteResult]], Markup]] = (),
+) -> Iterator[Section]:
+    """A section for each task: its best figures, what is compared, and its results."""
+    for task in grouping.by_task(subject.results):
+        title = f"{subject.title}, {task.title}"
+        best = best_results.chart(f"{title}: best figures", task.results, names, label_parts)
+        more = joined(compare(title, task.results) for compare in compared)
+        heading = Markup("<h3>Results</h3>\n" if more else "")
+        newest = _newest_results(title, task.results, profile)
+        yield Section(task.title, [joined((best, more, heading)), *newest])
 
 
 def _newest_results(title: str, results: Sequence[SiteResult], profile: Profile) -> list[Block]:

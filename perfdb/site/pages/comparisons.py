@@ -6,7 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from perfdb import catalog, metrics, units
+from perfdb import metrics, units
 from perfdb.compare.scaling import RATES, Rate, best_of_each, qualifiers
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, TRILLION
@@ -15,7 +15,7 @@ from perfdb.site.addresses import hashed
 from perfdb.site.cells import FLOPS, HtmlCell, as_printed, figure_cell, formatted, known
 from perfdb.site.columns import ShownColumn, ours
 from perfdb.site.data import SiteResult
-from perfdb.site.grouping import catalog_order, is_on_gpus, of_newest_releases, system_order
+from perfdb.site.grouping import is_on_gpus, of_newest_releases, precision_order, system_order
 from perfdb.site.pages.parts import precision_of, rows_left_out
 from perfdb.site.tables import HtmlHead, Made, described, table
 from perfdb.site.templates import joined, render
@@ -272,4 +272,4 @@ def _speed_up(work: PrecisionWork, precision: str) -> HtmlCell:
 
 def _precision_order(name: str) -> tuple[bool, tuple[int, str]]:
     """BF16 first; a precision that the catalog lacks comes last."""
-    return name != BASE, catalog_order(name, catalog.precisions())
+    return name != BASE, precision_order(name)

@@ -20,9 +20,9 @@ NONE = "There are no CPU tests."
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page; it is there without a result, too."""
-    results = sorted(grouping.cpu_tests(data.results), key=grouping.work_order)
+    results = sorted(grouping.apart(data.results)[1], key=grouping.work_order)
     of_runs = [it.result for it in runs.latest_first(data.runs)]
-    _, tests = runs.apart(of_runs, data.current)
+    _, tests = grouping.apart(of_runs, data.current)
     pairs = [it for it in data.pairs if not it.is_on_gpus] if results else []
     links = [
         *(Link(release_of(it), addresses.of_release(it.framework, it.release)) for it in results),

@@ -15,7 +15,7 @@ from perfdb.site import addresses, columns
 from perfdb.site.cells import FLOPS, figure_text, work
 from perfdb.site.data import SiteData, SiteResult
 from perfdb.site.grouping import (
-    cpu_tests,
+    apart,
     is_on_gpus,
     newest_system_order,
     of_newest_releases,
@@ -29,7 +29,6 @@ from perfdb.site.pages.changes import change_of
 from perfdb.site.pages.parts import rows_left_out
 from perfdb.site.pages.release_pairs import ReleasePair, tally, tally_text
 from perfdb.site.pages.releases import TRIAL
-from perfdb.site.pages.runs import apart as apart_runs
 from perfdb.site.pages.runs import latest_first
 from perfdb.site.tables import results_table
 from perfdb.site.templates import render, with_short_hashes
@@ -53,7 +52,7 @@ def overview(data: SiteData) -> Markup:
     """The part of the landing page that is drawn from the store."""
     if not data.results and not data.runs:
         return no_data()
-    of_runs, _ = apart_runs([page.result for page in latest_first(data.runs)], data.current)
+    of_runs, _ = apart([page.result for page in latest_first(data.runs)], data.current)
     latest, results = of_runs[:MOST_RUNS], on_gpus(data.results)
     dates = release_dates(results)
     unattributed = Counter(it.framework for it in results if it.release is None)
@@ -97,8 +96,8 @@ def _newest(result: SiteResult, dates: flagships.Dates) -> dict[str, str]:
 
 def _counts(data: SiteData) -> Iterator[tuple[str, str, str]]:
     """How many there are of what is on the site, and the pages that list them."""
-    results, tests = on_gpus(data.results), cpu_tests(data.results)
-    of_runs, _ = apart_runs([page.result for page in data.runs], data.current)
+    results, tests = apart(data.results)
+    of_runs, _ = apart([page.result for page in data.runs], data.current)
     counts = {
         "release": (len({(it.framework, it.release) for it in results}), addresses.PERFORMANCE),
         "result": (len(results), addresses.PERFORMANCE),

@@ -16,7 +16,6 @@ from perfdb.compare.release_report import (
     Tally,
 )
 from perfdb.metrics import METRICS
-from perfdb.record import Finding
 from perfdb.site import addresses, charts
 from perfdb.site.cells import HtmlCell
 from perfdb.site.charts import ChartLine
@@ -152,35 +151,34 @@ def _history(words: str, name: str, known: ReleaseHistory) -> Markup:
 def findings(made: ReleaseReport) -> Iterator[Section]:
     """What the audit found in B: how much by rule, and its errors."""
     name = release_report.FINDINGS
-    if not made.findings and name not in made.notes.of_sections:
-        return
     rules: list[list[HtmlCell | str]] = [
         [HtmlCell(code(rule), sort=rule), counts]
         for rule, counts in release_report.by_rule(made.findings)
     ]
-    table = plain(name, heads("Rule", "~Findings"), rows=rules) if rules else paragraph("None.")
+    table = _narrow(plain(name, heads("Rule", "~Findings"), rows=rules)) if rules else ""
     grave = release_report.errors(made.findings)
-    items = [_error(it) for it in grave[:MOST_LISTED]]
+    items = [f"{of_audit.subject(it)}: {of_audit.sentence(it)}" for it in grave[:MOST_LISTED]]
     more = f"and {len(grave) - len(items):,} more" if len(grave) > len(items) else ""
     listed = render("errors_of_release", errors=items, more=more) if items else Markup("")
-    yield Section(name, [joined((of_section(made, name), _narrow(table), listed))])
+    yield from _section(made, name, table, listed)
 
 
-def _error(it: Finding) -> str:
-    return ": ".join((of_audit.subject(it), of_audit.sentence(it)))
+def _section(made: ReleaseReport, name: str, table: str, *others: str) -> Iterator[Section]:
+    """A section with a table; without one only where there is a note on it."""
+    if table or name in made.notes.of_sections:
+        shown = table or _narrow(paragraph("None."))
+        yield Section(name, [joined((of_section(made, name), shown, *others))])
 
 
 def not_judged(made: ReleaseReport) -> Iterator[Section]:
     """What could not be judged, and why."""
     name = release_report.NOT_JUDGED
     known = release_report.not_judged(made.comparison)
-    if not known and name not in made.notes.of_sections:
-        return
     rows: list[Sequence[HtmlCell | str]] = [
         [verdict, why, f"{count:,}"] for verdict, why, count in known
     ]
-    table = plain(name, heads("Verdict", "~Why", "#Rows"), rows) if rows else paragraph("None.")
-    yield Section(name, [joined((of_section(made, name), _narrow(table)))])
+    table = _narrow(plain(name, heads("Verdict", "~Why", "#Rows"), rows)) if rows else ""
+    yield from _section(made, name, table)
 
 
 def others(made: ReleaseReport) -> Iterator[Section]:

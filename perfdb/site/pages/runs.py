@@ -21,7 +21,7 @@ from perfdb.site import addresses, cells, charts, columns, redaction
 from perfdb.site.cells import FLOPS, HtmlCell, formatted, marked, moment
 from perfdb.site.columns import FIGURES, TERMS
 from perfdb.site.data import MOST_STEPS, Link, RunData, RunStep, SiteData, SiteResult
-from perfdb.site.grouping import is_on_gpus, section_title
+from perfdb.site.grouping import apart, section_title
 from perfdb.site.page import (
     Block,
     Code,
@@ -74,15 +74,6 @@ def latest_first(runs: Iterable[RunData]) -> list[RunData]:
         key=lambda it: (bool(at := it.run.started_at or it.run.ingested_at), at, it.run.id),
         reverse=True,
     )
-
-
-def apart(
-    of_runs: Sequence[SiteResult], current: Iterable[SiteResult]
-) -> tuple[list[SiteResult], list[SiteResult]]:
-    """The results of runs on GPUs, and those of CPU tests; no tests where nothing is on a GPU."""
-    any_gpu = any(map(is_on_gpus, (*current, *of_runs)))
-    tests = [it for it in of_runs if any_gpu and not is_on_gpus(it)]
-    return [it for it in of_runs if is_on_gpus(it) or not any_gpu], tests
 
 
 def _index(results: Sequence[SiteResult], num_tests: int, any_results: bool) -> list[Block]:

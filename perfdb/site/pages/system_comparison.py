@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from perfdb import catalog, metrics, units
+from perfdb import metrics, units
 from perfdb.catalog import titles
 from perfdb.compare import match
 from perfdb.compare.scaling import qualifiers
@@ -13,7 +13,7 @@ from perfdb.metrics import METRICS, TRILLION
 from perfdb.site import addresses, cells, grouping
 from perfdb.site.cells import HtmlCell, figure_cell
 from perfdb.site.data import SiteData, SiteResult
-from perfdb.site.grouping import catalog_order, newest_system_order
+from perfdb.site.grouping import catalog_order, newest_system_order, precision_order
 from perfdb.site.page import Block, Section, SitePage, summary_of_names
 from perfdb.site.pages import flagships
 from perfdb.site.pages.parts import link_cell, note, precision_of, release_of
@@ -64,7 +64,9 @@ def side_by_side(results: Iterable[SiteResult]) -> list[SideBySide]:
         {it.system: it for it in sorted(some, key=lambda it: newest_system_order(it.system))}
         for some in grouped(newest, _work).values()
     ]
-    return sorted((one for one in works if len(one) > 1), key=_order)
+    return sorted(
+        (one for one in works if len(one) > 1), key=lambda one: _named(next(iter(one.values())))
+    )
 
 
 def across_frameworks(results: Iterable[SiteResult]) -> tuple[tuple[SiteResult, SiteResult], ...]:
@@ -93,12 +95,8 @@ def _work(one: SiteResult) -> tuple[object, ...]:
     return one.task, one.model, qualifiers(one), one.variant, precision, one.sequence_length
 
 
-def _order(work: SideBySide) -> tuple[object, ...]:
-    return _named(next(iter(work.values())))
-
-
 def _named(one: SiteResult) -> tuple[object, ...]:
-    precision = catalog_order(one.precision or "", catalog.precisions())
+    precision = precision_order(one.precision)
     return natural(one.model_title), precision, one.sequence_length, qualifiers(one)
 
 
