@@ -1,6 +1,7 @@
 """Real stores for tests, fresh and migrated on SQLite or PostgreSQL, and the command itself."""
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -37,6 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: no process is left with a long one when the rest is done."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: slow[item.path] == 0)
+
+
+def pytest_collection_finish() -> None:
+    """What all tests have in common is there to the end: no search for garbage looks at it."""
+    gc.freeze()
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -110,8 +116,8 @@ def preloaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(folder: Path) -> None:
         home = tempfile.mkdtemp(prefix="perfdb-")  # a socket's path is short
         whole = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-        command = [sys.executable, "-m", "tests.preloaded", home, str(whole)]
-        subprocess.run(command, cwd=ROOT, check=True)
+        command = [sys.executable, "-P", ROOT / "tests" / "preloaded.py", home, str(whole)]
+        subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
         (folder / "home").symlink_to(home)
 
     return (made_once(tmp_path_factory, "preloaded", make) / "home").readlink()

@@ -81,6 +81,13 @@ items:
 """
 """A verification card: two results of one case."""
 
+LLMB = """\
+job_info: {job_id: 1}
+workload_info: {framework: nemo2, fw_version: 25.07.01, workload_type: pretrain}
+model_info: {model_name: llama3, model_size: 8b, dtype: bf16, scale: 8, gpu_type: h100}
+container_info: {images: [nvcr.io/nvidia/nemo:25.07.01]}
+"""
+"""What the launcher of dgxc-benchmarking notes beside a log."""
 
 OUT_OF_MEMORY = (
     "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",

@@ -1,16 +1,17 @@
 """`perfdb`, torchrun and its workers without the time that their imports take.
 
-`python -m tests.preloaded FOLDER PID` imports everything once and forks for each command, until
-process PID is gone. FOLDER/bin/perfdb and FOLDER/python ask it to; with FOLDER on PYTHONPATH,
-torchrun does, and so do its workers. Each is the real program in a process of its own.
+`PYTHONPATH=. python -P tests/preloaded.py FOLDER PID` imports everything once and forks for each
+command, until process PID is gone. FOLDER/bin/perfdb and FOLDER/python ask it to; with FOLDER on
+PYTHONPATH, torchrun does, and so do its workers. Each is the real program in a process of its own.
 """
 
 import atexit
+import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
-import runpy
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import perfdb
 import runner
@@ -53,7 +55,11 @@ SLOW = ("runner.megatron", "runner.automodel", "runner.node_check")
 
 def main(folder: Path, process: int) -> None:
     """Serve until a process is gone, in the background as soon as commands may come."""
+    gc.disable()
     import_everything()
+    inspect.stack()  # as torchrun does often, which seeks the module of each file in all modules
+    gc.freeze()  # what each process begins with is searched for garbage in none
+    gc.enable()
     address = folder / "socket"
     write_clients(folder, address)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -156,9 +162,12 @@ def run_module(words: Sequence[str]) -> None:
         return
     if "OMP_NUM_THREADS" in os.environ and "torch" in sys.modules:  # torch was loaded without it
         sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    sys.modules.pop(what, None)
-    sys.argv = [what, *arguments]
-    runpy.run_module(what, run_name="__main__", alter_sys=True)
+    found = find_spec(what)
+    assert found
+    sys.argv = [str(found.origin), *arguments]
+    # Of no file or module that a process which it spawns would load again, with torch.
+    sys.modules["__main__"] = module = ModuleType("__main__")
+    exec(found.loader.get_code(what), vars(module))  # type: ignore[union-attr]  # a file's
 
 
 if __name__ == "__main__":

@@ -107,9 +107,6 @@ def test_any_text_is_a_window_or_is_refused(text: str) -> None:
     assert window.name == aggregation.named(window.name).name
 
 
-COUNTS = st.integers(0, 60)
-
-
 def test_a_summary_by_hand() -> None:
     """1, 2, 3, 4: median and mean 2.5, sample deviation √(5/3), deciles 1.3 and 3.7."""
     found = summary([1.0, 2.0, 3.0, 4.0])

@@ -198,6 +198,12 @@ def made(url: URL, folder: Path) -> dict[str, bytes]:
     return written | {name: key.encode() for name, key in site.keys.items()}
 
 
+EACH_WAY = pytest.mark.parametrize(
+    ("store", "empty_database"), [("sqlite", "postgres"), ("postgres", "sqlite")], indirect=True
+)
+
+
+@EACH_WAY
 def test_a_copy_goes_on_where_the_store_was(filled: URL, target: URL, tmp_path: Path) -> None:
     """What is added to the copy has the ids that it would have had in the store."""
     transfer(filled, target, nobody)
@@ -324,6 +330,7 @@ def source(number: int, content: bytes) -> object:
     return sources.insert().values(values | known)
 
 
+@EACH_WAY
 def test_bytes_are_held_one_file_at_a_time_or_less(store: URL, target: URL) -> None:
     """Of twelve files no more than a few: one as it is read, and as the other takes it."""
     size_bytes, content = 1 << 20, os.urandom(1 << 20)

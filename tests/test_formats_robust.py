@@ -82,28 +82,6 @@ def _timed(reading: Reading) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("name", formats(LOGS))
-@thorough
-@given(data=st.data())
-def test_flipped_bits_are_never_an_exception(name: str, data: st.DataObject) -> None:
-    path = data.draw(of(name, LOGS))
-    content = bytearray(path.read_bytes())
-    places = st.integers(0, max(len(content) - 1, 0))
-    for place in data.draw(st.lists(places, max_size=8)) if content else []:
-        content[place] ^= 1 << data.draw(st.integers(0, 7))
-    for log in parse(path, [bytes(content)]):
-        assert all(step.step_time_s > 0 for step in log.steps)
-        FORMATS[path.parents[1].name].recognizes(bytes(content), path.name)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@thorough
-@given(content=st.binary(max_size=3000), file_name=st.sampled_from(["a.log", "golden.json", ""]))
-def test_random_bytes_are_never_an_exception(name: str, content: bytes, file_name: str) -> None:
-    FORMATS[name].recognizes(content, file_name)
-    assert not any(log.steps for log in FORMATS[name].parse(file_name, [content]))
-
-
-@pytest.mark.parametrize("name", formats(LOGS))
 def test_it_does_not_matter_how_a_file_is_cut_into_chunks(name: str) -> None:
     for number, path in enumerate(path for path in LOGS if path.parents[1].name == name):
         content = path.read_bytes()

@@ -34,7 +34,7 @@ from tests.logs import SET, nemo
 from tests.trees import rows_of
 
 FOUND = sorted((Path(__file__).parent / "data" / "fuzz").glob("*/*"))
-EXAMPLES = 8
+EXAMPLES = 10
 MIB = 1 << 20
 
 

@@ -12,10 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
-from perfdb.catalog import Model, System
 from perfdb.cli import cli
 from perfdb.site.addresses import FOLDERS
 from tests import archives, guides, logs
@@ -82,7 +80,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("data", "recipes", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=made)
     (folder / "recipes" / "smoke").mkdir()
-    quick = (ROOT / QUICK).read_text().replace("measured_steps: 20", "measured_steps: 10")
+    quick = (ROOT / QUICK).read_text().replace("measured_steps: 20", "measured_steps: 5")
     (folder / QUICK).write_text(quick)
     (folder / ".venv").mkdir()
     for part in Path(sys.prefix).iterdir():
@@ -247,14 +245,6 @@ def _assert_known(text: str) -> None:
         options = words[1:-1] if words[-1] == "--help" else words[1:]
         answer = CliRunner().invoke(cli, [*options, "--help"])
         assert 0 == answer.exit_code, f"{text}\n{answer.output}"
-
-
-def test_the_catalogue_takes_the_entries_that_a_guide_shows() -> None:
-    """The system and the model of the guide are as the catalogue's own are."""
-    page = ROOT / "docs" / "how-to" / "add.md"
-    system, model = re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    assert "hgx-h800" == System.model_validate(yaml.safe_load(system)[0]).name
-    assert "olmo2-7b" == Model.model_validate(yaml.safe_load(model)).name
 
 
 def test_the_guide_for_other_projects_lists_every_page_and_folder_that_is_made() -> None:

@@ -19,7 +19,7 @@ from perfdb.ingest.unpack import Budget, chunks, member_fault, unpack
 from perfdb.pages.base import PageContext
 from tests import factories
 from tests.archives import COMPRESSORS, add, of_folder, tar, write, zipped
-from tests.logs import GIVEN, TIMES, nemo
+from tests.logs import GIVEN, LLMB, TIMES, nemo
 from tests.trees import PAGE, counted, read_at, rows_of
 
 LOG = nemo().encode()
@@ -56,12 +56,6 @@ def with_tree(folder: Path) -> Path:
     return folder
 
 
-LLMB = """\
-job_info: {job_id: 1}
-workload_info: {framework: nemo2, fw_version: 25.07.01, workload_type: pretrain}
-model_info: {model_name: llama3, model_size: 8b, dtype: bf16, scale: 8, gpu_type: h100}
-container_info: {images: [nvcr.io/nvidia/nemo:25.07.01]}
-"""
 WORDS = Options(
     PageContext(framework="nemo", release="25.04", precision="bf16"),
     logs=LogOptions(("sequence_length=8192",)),
@@ -244,16 +238,15 @@ def test_an_encrypted_member_is_refused(sqlite: URL, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
-@pytest.mark.parametrize("share", [0.6])
 def test_of_a_tar_that_is_cut_off_what_came_whole_is_read(
-    sqlite: URL, tmp_path: Path, temporary: Path, suffix: str, share: float
+    sqlite: URL, tmp_path: Path, temporary: Path, suffix: str
 ) -> None:
     """The archive is named; no log is stored that is not there to its last byte."""
     noise = random.Random(1)
     texts = [nemo((20.0 + n, *TIMES[1:])).encode() for n in range(9)]
     logs = [(f"{n}.log", text + noise.randbytes(60_000)) for n, text in enumerate(texts)]
     content = COMPRESSORS[suffix](tar(logs))
-    path = write(tmp_path / f"a.tar{suffix}", content[: int(len(content) * share)])
+    path = write(tmp_path / f"a.tar{suffix}", content[: len(content) * 3 // 5])
 
     report = ingest([path], sqlite, GIVEN)
 
@@ -266,7 +259,7 @@ def test_of_a_tar_that_is_cut_off_what_came_whole_is_read(
     whole = {f"{path}!/{name}": len(log) for name, log in logs}
     assert all(whole[str(place)] == size for place, size in sizes)
     assert report.new == len(sizes)
-    assert report.new >= (3 if share == 0.6 and suffix in ("", ".gz", ".zst") else 0)
+    assert report.new >= (3 if suffix in ("", ".gz", ".zst") else 0)
     assert [] == list(temporary.iterdir())
 
 
@@ -369,22 +362,6 @@ def test_a_header_that_would_fill_the_memory_is_refused(sqlite: URL, tmp_path: P
         report.new,
         told(report),
     )
-
-
-@given(st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_damage_to_an_archive_gives_results_or_reasons(
-    tmp_path: Path, data: st.DataObject
-) -> None:
-    """Bytes that are changed, and an end that is missing: never an exception, never a hang."""
-    members = [("a/run.json", b"{}"), ("b.log", LOG), ("c.md", PAGE.encode())]
-    made = data.draw(st.sampled_from([tar(members), zipped(members)]))
-    packed = bytearray(COMPRESSORS[data.draw(st.sampled_from(sorted(COMPRESSORS)))](made))
-    for place in data.draw(st.lists(st.integers(0, len(packed) - 1), max_size=3)):
-        packed[place] ^= data.draw(st.integers(1, 255))
-    path = write(tmp_path / "a.tar", bytes(packed[: data.draw(st.integers(0, len(packed)))]))
-    _, rejected = read_at(path, GIVEN)
-    assert all(problem.where.startswith(str(path)) for problem in rejected)
 
 
 EXPERIMENT = "pretrain_llama3.1_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs128_658572"

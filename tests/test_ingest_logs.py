@@ -21,7 +21,7 @@ from perfdb.ingest import LogOptions, Options, Report, ingest, preview, withdraw
 from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import factories
-from tests.logs import GIVEN, SET, SUMMARY, TIMES, megatron, nemo, write
+from tests.logs import GIVEN, LLMB, SET, SUMMARY, TIMES, megatron, nemo, write
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, read_at, rows_in_words, rows_of
 
@@ -209,14 +209,6 @@ def test_an_unattributed_log_is_kept_until_somebody_says_what_it_is_of(
 
     third = ingest([path], sqlite, GIVEN)
     assert ((1, 0, 0, 0), ()) == (counted(third), third.unattributed)
-
-
-LLMB = """\
-job_info: {job_id: 1}
-workload_info: {framework: nemo2, fw_version: 25.07.01, workload_type: pretrain}
-model_info: {model_name: llama3, model_size: 8b, dtype: bf16, scale: 8, gpu_type: h100}
-container_info: {images: [nvcr.io/nvidia/nemo:25.07.01]}
-"""
 
 
 def test_a_log_is_of_what_lies_beside_it(sqlite: URL, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import math
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,6 @@ from perfdb.run_record import RunRecord, StepRecord, WorkerConfiguration
 from perfdb.rundir import StepsRead, Worker
 from tests import factories
 
-ORACLE = Path(__file__).parents[2] / "shared" / "feasibility" / "flops_oracle.json"
 FIGURES = (
     "step_time_s", "step_time_mean_s", "step_time_stdev_s", "step_time_p10_s", "step_time_p90_s",
     "step_time_last_s", "num_steps", "window", "tokens_per_sec_per_gpu",

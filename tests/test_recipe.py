@@ -7,12 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from perfdb import recipe, yamlfile
+from perfdb import recipe
 from perfdb.errors import RecipeError
-from perfdb.recipe import Recipe
 from tests.shell import Shell
 
 DATA = Path(__file__).parent / "data" / "recipes"
@@ -108,14 +105,6 @@ def test_the_schema_beside_the_recipes_is_the_codes() -> None:
     kept = json.loads((ROOT / "recipes" / "recipe.schema.json").read_text())
     remedy = "`perfdb recipes schema > recipes/recipe.schema.json` writes what the code says"
     assert recipe.schema() == kept, remedy
-
-
-@given(st.text())
-def test_no_text_makes_the_reader_of_recipes_fail(text: str) -> None:
-    document = yamlfile.parse("x.yaml", text)
-    if isinstance(document, yamlfile.Document):
-        checked = yamlfile.validate(document, Recipe)
-        assert isinstance(checked, Recipe | list)
 
 
 def smoke(folder: Path, more: str) -> Path:

@@ -19,7 +19,6 @@ POSITIVE = (
     "num_steps", "tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu", "tokens_per_sec", "mfu",
     "peak_tflops",
 )  # fmt: skip
-MOST_STORED = 2**63 - 1
 
 
 def is_known(value: float | None) -> bool:

@@ -68,7 +68,7 @@ def ended(
     (cwd / "runner" / "__init__.py").write_text("raise SystemExit('the wrong runner')")
     recipes = cwd / "recipes"
     write(recipes, "a-diverges", options="optimizer_lr: 1.0e+30")
-    write(recipes, "b-too-slow", gbs=2, steps=100_000, timeout_s=4)
+    write(recipes, "b-too-slow", gbs=2, steps=100_000, timeout_s=2)
     write(recipes, "c-finishes")
     done = subprocess.run(
         [PERFDB, "run", "recipes", "--json"],
@@ -130,12 +130,14 @@ def test_a_run_that_diverges_goes_on_and_says_so(
     assert 2 <= said.count("number of nan iterations:   1 |")
 
 
-def killed_in_the_middle(cwd: Path, how: signal.Signals) -> subprocess.Popen[bytes]:
+def killed_in_the_middle(
+    cwd: Path, how: signal.Signals, **variables: str
+) -> subprocess.Popen[bytes]:
     """Start a runner whose last case takes long, and kill it while that one is at work."""
     write(cwd / "recipes", "b-long", gbs=2, steps=2000)
     # What was started in the background ignores Ctrl-C, and has its children ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    runner = subprocess.Popen([PERFDB, "run", "recipes"], cwd=cwd, env=alone(cwd),
+    runner = subprocess.Popen([PERFDB, "run", "recipes"], cwd=cwd, env=alone(cwd) | variables,
                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # fmt: skip
     signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 90
@@ -201,8 +203,8 @@ def test_after_a_kill_the_finished_is_kept_and_the_rest_is_run(
     assert Outcome.INTERRUPTED is RunDir(cut_off).read_record().outcome
 
 
-def test_ctrl_c_stops_cleanly_and_says_so_in_the_record(tmp_path: Path) -> None:
-    runner = killed_in_the_middle(tmp_path, signal.SIGINT)
+def test_ctrl_c_stops_cleanly_and_says_so_in_the_record(tmp_path: Path, preloaded: Path) -> None:
+    runner = killed_in_the_middle(tmp_path, signal.SIGINT, PYTHONPATH=str(preloaded))
     assert 130 == runner.returncode
     assert [] == workers_of(str(tmp_path))
     record = runs(tmp_path)["b-long"].read_record()
