@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,16 @@ MODULES = sorted(
 FUNCTION_LINES, MODULE_LINES = 40, 500
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The tree of a module, which several tests look at."""
+    return ast.parse(path.read_text())
+
+
 def test_every_module_says_its_job_and_stays_small() -> None:
     wrong = []
     for path in MODULES:
-        text = path.read_text()
-        tree = ast.parse(text)
+        text, tree = path.read_text(), parsed(path)
         where = path.relative_to(ROOT)
         if not ast.get_docstring(tree):
             wrong.append(f"{where}: no module docstring")
@@ -48,7 +54,7 @@ def test_only_the_door_catches_everything() -> None:
     broad = {
         str(path.relative_to(ROOT))
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
     }
@@ -139,7 +145,7 @@ def test_each_class_has_one_name_and_no_name_is_a_riddle() -> None:
     classes = [
         node.name
         for path in MODULES
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     words = {word for path in MODULES for word in path.stem.split("_")}
@@ -160,7 +166,7 @@ def test_the_glossary_has_the_nouns_of_the_types_that_travel() -> None:
     classes = [
         node.name
         for name in TYPES
-        for node in ast.parse((ROOT / "perfdb" / f"{name}.py").read_text()).body
+        for node in parsed(ROOT / "perfdb" / f"{name}.py").body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     nouns = {

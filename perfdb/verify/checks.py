@@ -28,7 +28,7 @@ from perfdb.queries import results as result_queries
 from perfdb.record import Origin, Outcome, Release, Result, RunKind, Severity
 from perfdb.units import counted
 from perfdb.verify import figures as recomputing
-from perfdb.verify.figures import Asked, with_steps
+from perfdb.verify.figures import STEPS_AT_ONCE, Asked, with_steps
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def values(connection: Connection, watch: Watch) -> Iterator[Fault]:
     for of_table in grouped(watch(every), lambda it: it.table).values():
         if connection.dialect.name == "sqlite":
             yield from _of_other_types(connection, of_table)
-        yield from _unreadable(connection, [it for it in of_table if _reader(it)])
+        if readable := [it for it in of_table if _reader(it)]:
+            yield from _unreadable(connection, readable)
 
 
 def _of_other_types(connection: Connection, columns: Sequence[sa.Column[Any]]) -> Iterator[Fault]:
@@ -93,7 +94,8 @@ def _of_other_types(connection: Connection, columns: Sequence[sa.Column[Any]]) -
         next((kind for of, kind in _TYPES.items() if isinstance(column.type, of)), "text")
         for column in columns
     )
-    for row in connection.execute(questions.of_other_types(tuple(columns), kinds)):
+    question = questions.of_other_types(tuple(columns), kinds)
+    for row in connection.execute(question, execution_options={"yield_per": STEPS_AT_ONCE}):
         for column, kind, found in zip(columns, kinds, row[-len(columns) :], strict=True):
             if found not in (kind, "null"):
                 yield _fault(column, row, f"holds a value of the type {found}")
@@ -101,7 +103,8 @@ def _of_other_types(connection: Connection, columns: Sequence[sa.Column[Any]]) -
 
 def _unreadable(connection: Connection, columns: Sequence[sa.Column[Any]]) -> Iterator[Fault]:
     readers = [(column, read) for column in columns if (read := _reader(column))]
-    for row in connection.execute(questions.texts(tuple(columns))) if columns else ():
+    question = questions.texts(tuple(columns))
+    for row in connection.execute(question, execution_options={"yield_per": STEPS_AT_ONCE}):
         for (column, read), value in zip(readers, row[-len(columns) :], strict=True):
             try:
                 if value is not None:

@@ -39,7 +39,7 @@ SAME: Final = 1e-12
 """The relative difference up to which two figures are equal: one sum, added in another order."""
 
 STEPS_AT_ONCE: Final = 1 << 12
-"""How many steps are held as rows at a time."""
+"""How many rows, of steps or of others, are held at a time."""
 
 _OF_ONE_WINDOW: Final = (
     NoteCode.VARIABLE_LENGTH_STEPS, NoteCode.SKIPPED_STEPS, NoteCode.MODEL_SHAPE,
