@@ -31,7 +31,8 @@ from perfdb import cli
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, sys
-if sys.argv[1:2] == ["-m"] and sys.argv[2] not in {modules}:
+what = [word for word in sys.argv[1:] if word != "-u"][:2]
+if sys.argv[0].endswith("/python") and what[:1] != ["-c"] and what not in {served}:
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
@@ -94,7 +95,8 @@ def write_clients(folder: Path, address: Path) -> None:
     """A `perfdb`, a `python`, and a package `torch` that has torchrun alone."""
     (folder / "bin").mkdir()
     for client in (folder / "bin" / "perfdb", folder / "python"):
-        filled = CLIENT.format(python=sys.executable, modules=MODULES, address=str(address))
+        served = [["-m", name] for name in MODULES]
+        filled = CLIENT.format(python=sys.executable, served=served, address=str(address))
         client.write_text(filled)
         client.chmod(0o755)
     stand_in = folder / "torch" / "distributed"

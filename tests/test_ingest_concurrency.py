@@ -12,7 +12,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, func, select
+from sqlalchemy import URL, Engine, event, func, select
 from sqlalchemy.exc import DBAPIError
 
 from perfdb import cli
@@ -147,8 +147,12 @@ def is_being_made(url: URL) -> bool:
 
 
 def command(*words: str) -> None:
-    """The real command, with so few runs in a transaction that there are many to be killed in."""
+    """The real command, with so few runs in a transaction that there are many to be killed in.
+
+    Each is so long that who waits for one sees it before the next, however busy the machine is.
+    """
     pipeline.MOST_SOURCES = 5
+    event.listen(Engine, "commit", lambda _: time.sleep(0.1))
     sys.argv = ["perfdb", *words]
     with Path(os.devnull).open("w") as sys.stdout, Path(os.devnull).open("w") as sys.stderr:
         cli.main()
@@ -161,7 +165,7 @@ def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None
     process.start()
     while not is_time() and process.is_alive():
         time.sleep(0.001)
-    time.sleep(random.uniform(0, 0.01))  # anywhere inside the next transaction
+    time.sleep(random.uniform(0, 0.1))  # anywhere inside the next transaction
     process.kill()
     process.join()
     return process.exitcode

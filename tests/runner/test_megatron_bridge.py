@@ -116,6 +116,7 @@ RECIPE = """\
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_torchrun")
 def test_a_run_has_the_steps_that_its_script_prints(
     perfdb: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
