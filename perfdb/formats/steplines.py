@@ -8,7 +8,7 @@ one.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
@@ -24,10 +24,6 @@ from perfdb.text import decoded
 
 MOST_KEPT: Final = 1000
 """How many unreadable steps are remembered: a damaged log may hold millions."""
-MANY_STEPS: Final = 500
-"""A block with so many step lines is read by itself."""
-KEPT_BYTES: Final = 4 << 20
-"""Lines of blocks with fewer are kept until they are so many bytes."""
 MADE_AT_ONCE: Final = 1 << 16
 LONGEST_SHAPE: Final = 1 << 12
 MOST_SHAPES, MOST_LEARNED = 64, 16
@@ -167,30 +163,6 @@ def _rows(text: Bytes, starts: Ints, size: int) -> Bytes:
     return every[starts].view(np.uint8).reshape(-1, size)
 
 
-@dataclass(eq=False)
-class _KeptLines:
-    """Step lines of several texts, each behind an empty line, so that none continues another."""
-
-    texts: list[bytes] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    limits: list[int] = field(default_factory=list)
-    numbers: list[Ints] = field(default_factory=list)
-    size_bytes: int = 0
-
-    def add(self, lines: StepLines, marker: bytes) -> None:
-        self.numbers.append(lines.numbers)
-        for line, rest in lines.with_rest():
-            self.texts += (b"\n\n", line, rest)
-            self.places.append(self.size_bytes + 2 + line.find(marker))
-            self.size_bytes += 2 + len(line) + len(rest)
-            self.limits.append(self.size_bytes)
-
-    def lines(self) -> StepLines:
-        places, limits = np.array(self.places, np.int64), np.array(self.limits, np.int64)
-        numbers = np.concatenate([np.empty(0, np.int64), *self.numbers])
-        return StepLines(b"".join(self.texts), places, limits, numbers)
-
-
 class StepReader:
     """Reads the steps of a log, block by block.
 
@@ -203,34 +175,14 @@ class StepReader:
         self._syntax = syntax
         self._make = make
         self._shapes: list[LineShape] = []
-        self._kept = _KeptLines()
         self._printed: list[Steps] = []
+        self._num_printed = 0
         self._steps: list[Steps] = []
         self.problems: list[Diagnostic] = []
 
     def add(self, block: Block) -> None:
         """Take the step lines of the next block of a log."""
-        lines = StepLines.of(block, self._syntax.marker)
-        if len(lines) >= MANY_STEPS:
-            self._read(lines)
-        else:
-            self._kept.add(lines, self._syntax.marker)
-        if self._kept.size_bytes >= KEPT_BYTES:
-            self._read_kept()
-        if sum(map(len, self._printed)) >= MADE_AT_ONCE:
-            self._make_steps()
-
-    def steps(self) -> Steps:
-        """The steps of all blocks."""
-        self._make_steps()
-        return Steps.joined(self._steps)
-
-    def _read_kept(self) -> None:
-        lines, self._kept = self._kept.lines(), _KeptLines()
-        self._read(lines)
-
-    def _read(self, lines: StepLines) -> None:
-        reader = _Reader(lines, self._syntax)
+        reader = _Reader(StepLines.of(block, self._syntax.marker), self._syntax)
         self._shapes = reader.read(self._shapes)
         self._printed.append(reader.printed())
         missing = sorted(reader.missing, key=itemgetter(0))
@@ -238,10 +190,17 @@ class StepReader:
             message = f"a step without {' and '.join(map(repr, names))}"
             remedy = "is the line cut off?"
             self.problems.append(Diagnostic(self._where, message, line=line, remedy=remedy))
+        self._num_printed += len(self._printed[-1])
+        if self._num_printed >= MADE_AT_ONCE:
+            self._make_steps()
+
+    def steps(self) -> Steps:
+        """The steps of all blocks."""
+        self._make_steps()
+        return Steps.joined(self._steps)
 
     def _make_steps(self) -> None:
-        self._read_kept()
-        printed, self._printed = Steps.joined(self._printed), []
+        printed, self._printed, self._num_printed = Steps.joined(self._printed), [], 0
         if not (np.diff(printed.line) >= 0).all():
             printed = printed.at(printed.line.argsort(kind="stable"))
         if len(printed):
