@@ -11,14 +11,11 @@ import pytest
 
 from perfdb.record import Outcome
 from perfdb.rundir import RunDir
-from runner import session
 from runner.slurm.client import Slurm
 from runner.slurm.jobs import JobIntent, seen
-from tests.runner.quick_launcher import BACKENDS
-from tests.runner.test_session import CPU
 from tests.shell import Done, Shell
 from tests.slurm.service import TestCluster, until
-from tests.slurm.test_run import SITE, WORKER, Run, intents, killed, recipe
+from tests.slurm.test_run import SITE, WORKER, Run, intents, killed, program, recipe, tools
 
 
 @pytest.fixture
@@ -29,9 +26,7 @@ def accounted(
     monkeypatch.setenv("SLURM_CONF", accounting_service.variables["SLURM_CONF"])
     monkeypatch.setenv("WAIT_FOR", str(tmp_path / "wait"))
     monkeypatch.chdir(tmp_path)
-    worker = tmp_path / "worker"
-    worker.write_text(WORKER)
-    worker.chmod(0o755)
+    worker = program(tmp_path / "worker", WORKER)
     Path("perfdb.toml").write_text(SITE.format(worker=worker))
     Path("wait").touch()
     yield accounting_service
@@ -41,7 +36,7 @@ def accounted(
 @pytest.fixture
 def submit(perfdb: Shell) -> Run:
     def run(*arguments: str) -> Done:
-        return perfdb("run", *arguments, "--launcher", "slurm", obj=session.Tools(CPU, BACKENDS))
+        return perfdb("run", *arguments, "--launcher", "slurm", obj=tools())
 
     return run
 

@@ -8,6 +8,7 @@ import pytest
 from tests.runner.megatron_worker import needs_megatron
 from tests.shell import Shell
 from tests.slurm.service import TestCluster
+from tests.slurm.test_run import program
 from tests.test_bisect import ROOT, VERSIONS
 
 SITE = """\
@@ -34,9 +35,7 @@ done >>"$steps"
 def test_the_version_whose_jobs_are_slower_is_found(
     perfdb: Shell, slurm: TestCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = tmp_path / "worker"
-    worker.write_text(WORKER)
-    worker.chmod(0o755)
+    worker = program(tmp_path / "worker", WORKER)
     (tmp_path / "site.toml").write_text(SITE.format(worker=worker))
     (tmp_path / "versions.yaml").write_text(VERSIONS)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 
 from perfdb.record import Outcome
-from runner import session
-from tests.runner.quick_launcher import BACKENDS
-from tests.runner.test_session import CPU
 from tests.shell import Done, Shell
 from tests.slurm.service import TestCluster, without_pyxis
-from tests.slurm.test_run import SITE, WORKER, Run, intents, recipe
+from tests.slurm.test_run import SITE, WORKER, Run, intents, program, recipe, tools
 
 SHOWN = '#!/bin/bash\necho "$PYXIS_IMAGE; $PYXIS_MOUNTS; $PYXIS_WORKDIR; $PYXIS_ENV; in $PWD"\n'
 MOUNTS = 'container_mounts = ["/data:/data:ro"]\n'
@@ -24,15 +21,13 @@ def submit(
     if reason := without_pyxis():
         pytest.skip(reason)
     monkeypatch.chdir(tmp_path)
-    worker = tmp_path / "worker"
-    worker.write_text(SHOWN + WORKER)
-    worker.chmod(0o755)
+    worker = program(tmp_path / "worker", SHOWN + WORKER)
     Path("perfdb.toml").write_text(SITE.format(worker=worker) + MOUNTS)
     monkeypatch.setenv("WAIT_FOR", str(tmp_path / "wait"))
     del slurm
 
     def run(*arguments: str) -> Done:
-        return perfdb("run", *arguments, "--launcher", "slurm", obj=session.Tools(CPU, BACKENDS))
+        return perfdb("run", *arguments, "--launcher", "slurm", obj=tools())
 
     return run
 

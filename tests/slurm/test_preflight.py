@@ -8,14 +8,11 @@ import pytest
 from perfdb.errors import InputError
 from perfdb.recipe.slurm import SlurmSettings
 from perfdb.rundir import find_runs
-from runner import session
 from runner.slurm.client import nodes_of
 from runner.slurm.preflight import NodeFigures, RankFigures, of_nodes, sick
-from tests.runner.quick_launcher import BACKENDS
-from tests.runner.test_session import CPU
 from tests.shell import Done, Shell
 from tests.slurm.service import TestCluster, until
-from tests.slurm.test_run import SITE, WORKER, Run, recipe
+from tests.slurm.test_run import SITE, WORKER, Run, program, recipe, tools
 
 NODE = """\
 #!/bin/bash
@@ -47,11 +44,8 @@ def submit(
     monkeypatch.chdir(tmp_path)
     for name in ("BROKEN", "SLOW", "WAIT_FOR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    worker, node = tmp_path / "worker", tmp_path / "node"
-    worker.write_text(WORKER)
-    node.write_text(NODE.format(worker=worker, quick=preloaded / "python"))
-    for one in (worker, node):
-        one.chmod(0o755)
+    worker = program(tmp_path / "worker", WORKER)
+    node = program(tmp_path / "node", NODE.format(worker=worker, quick=preloaded / "python"))
     more = '[slurm.environment]\nGLOO_SOCKET_IFNAME = "lo"\nNCCL_DEBUG = "WARN"\n'
     lines = [line for line in SITE.format(worker=node).splitlines() if "environment" not in line]
     Path("perfdb.toml").write_text("\n".join([*lines, "preflight_fraction = 0.1", more]))
@@ -59,7 +53,7 @@ def submit(
 
     def run(*arguments: str) -> Done:
         words = ("run", *arguments, "--launcher", "slurm", "--preflight")
-        return perfdb(*words, obj=session.Tools(CPU, BACKENDS))
+        return perfdb(*words, obj=tools())
 
     return run
 

@@ -58,9 +58,7 @@ Run = Callable[..., Done]
 @pytest.fixture
 def site(slurm: TestCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the file of a site; workers wait as long as the file `wait` is in it."""
-    worker = tmp_path / "worker"
-    worker.write_text(WORKER)
-    worker.chmod(0o755)
+    worker = program(tmp_path / "worker", WORKER)
     (tmp_path / "perfdb.toml").write_text(SITE.format(worker=worker))
     monkeypatch.setenv("WAIT_FOR", str(tmp_path / "wait"))
     monkeypatch.setenv("HF_TOKEN", SECRET)
@@ -77,6 +75,13 @@ def submit(perfdb: Shell, site: Path) -> Run:
         return perfdb("run", *arguments, "--launcher", "slurm", obj=tools())
 
     return run
+
+
+def program(path: Path, text: str) -> Path:
+    """A script that can be started."""
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def tools() -> session.Tools:

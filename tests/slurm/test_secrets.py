@@ -10,7 +10,7 @@ import pytest
 from perfdb.rundir import find_runs
 from tests.shell import Shell
 from tests.slurm.service import TestCluster
-from tests.slurm.test_run import ROOT, SITE, recipe, tools
+from tests.slurm.test_run import ROOT, SITE, program, recipe, tools
 
 SECRETS = {
     "HF_TOKEN": "hf_plantedplantedplanted",
@@ -44,23 +44,13 @@ def leaks(folder: Path) -> list[str]:
 def test_no_secret_of_the_shell_is_kept_or_shown(
     perfdb: Shell, slurm: TestCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = tmp_path / "worker"
-    worker.write_text(WORKER.replace("NAMES", " ".join(SECRETS)))
-    worker.chmod(0o755)
+    worker = program(tmp_path / "worker", WORKER.replace("NAMES", " ".join(SECRETS)))
     (tmp_path / "site.toml").write_text(SITE.format(worker=worker))
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     store = f"sqlite:///{tmp_path / 'perfdb.sqlite'}"
     said = [
-        perfdb(
-            "run",
-            recipe("one"),
-            "--launcher",
-            "slurm",
-            "--cluster",
-            str(tmp_path / "site.toml"),
-            obj=tools(),
-        ),
+        perfdb("run", recipe("one"), "--launcher", "slurm", "--cluster", "site.toml", obj=tools()),
         perfdb("logs", "one"),
         perfdb("compare", "a", "b"),  # of a database that does not answer
         perfdb("ingest", "runs", "--db", store),
