@@ -230,3 +230,8 @@ def test_an_input_is_made_small_and_its_files_read_back() -> None:
     assert b"naninf" == minimised(whole, lambda one: b"nan" in one and b"inf" in one)
     files = [("a/b.log", b"1\n"), ("run.json", b"{}"), ("empty.md", b"")]
     assert files == list(trees.files(trees.joined(files)))
+
+
+def test_the_program_that_kills_commands_starts() -> None:
+    """It runs for half an hour, so nothing else here would show that it is broken."""
+    subprocess.run([sys.executable, "-m", "tests.fuzz.kills", "--help"], check=True)

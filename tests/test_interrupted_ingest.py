@@ -54,8 +54,11 @@ cli.main()
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("mixed"))
+
+
+def written(folder: Path) -> Path:
     """Runs, pages, logs, compressed logs, archives of all of them, and what is damaged."""
-    folder = tmp_path_factory.mktemp("mixed")
     for number in range(RUNS):
         case = factories.case(num_gpus=8 * (1 + number % 7))
         factories.write_run(folder / "runs", run_id=f"run-{number:02}", case=case)

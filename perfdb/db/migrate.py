@@ -1,5 +1,6 @@
 """Bring a database to a schema, and say how its tables differ from what the code expects."""
 
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, NoReferenceError
 
 import perfdb
 from perfdb.db import session
-from perfdb.db.session import failed, is_race, opened, reading, writer
+from perfdb.db.session import failed, reading, retried, writer
 from perfdb.db.tables import metadata
 from perfdb.errors import StoreError
 
@@ -68,19 +69,22 @@ def downgrade(url: URL, revision: str) -> tuple[str, ...]:
 
 
 def _migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
+    try:
+        retried(partial(_try_to_migrate, url, revision, where, upwards=upwards))
+    except DBAPIError as error:
+        raise failed(url, error) from error
+
+
+def _try_to_migrate(url: URL, revision: str, where: str, *, upwards: bool) -> None:
     engine = writer(url)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _without_foreign_keys)
     try:
-        with opened(engine, url) as connection, connection.begin():
+        with engine.connect() as connection, connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})")
             if not (upwards and revision == "head" and _is_newest(connection)):
                 _run_scripts(connection, revision, where, upwards=upwards)
-    except DBAPIError as error:
-        if is_race(error):
-            raise
-        raise failed(url, error) from error
     finally:
         engine.dispose()
 

@@ -54,7 +54,7 @@ def ingest(paths: Iterable[Path], url: URL, options: Options) -> Report:
     """
     found = find(paths)
     with scratch() as folder, storing(url) as engine:
-        retried(lambda: migrate.upgrade(url))
+        migrate.upgrade(url)
         return _stored(engine, found, options, folder)
 
 
