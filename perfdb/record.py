@@ -213,6 +213,11 @@ UNATTRIBUTED: Final = "(unattributed)"
 """The name of an unknown version."""
 
 
+def release_name(framework: str, version: str | None) -> str:
+    """'nemo 25.04'; a release without a known version is unattributed."""
+    return f"{framework} {version or UNATTRIBUTED}"
+
+
 class Release(Frozen):
     """A framework at a version, in a container image where there is one.
 
@@ -227,7 +232,7 @@ class Release(Frozen):
     @property
     def name(self) -> str:
         """'nemo 25.04'; a release without a known version is unattributed."""
-        return f"{self.framework} {self.version or UNATTRIBUTED}"
+        return release_name(self.framework, self.version)
 
     @property
     def key(self) -> str:
@@ -422,8 +427,8 @@ class Result:
 
     @property
     def release_name(self) -> str:
-        """'nemo 25.04'; a release without a known version is unattributed."""
-        return f"{self.framework} {self.release or UNATTRIBUTED}"
+        """'nemo 25.04', as `Release.name` has it."""
+        return release_name(self.framework, self.release)
 
     @property
     def place(self) -> str:

@@ -1,7 +1,6 @@
 """Real stores for tests, fresh and migrated on SQLite or PostgreSQL, and the command itself."""
 
 import fcntl
-import gc
 import os
 import shutil
 import signal
@@ -38,11 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: no process is left with a long one when the rest is done."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: slow[item.path] == 0)
-
-
-def pytest_collection_finish() -> None:
-    """What all tests have in common is there to the end: no search for garbage looks at it."""
-    gc.freeze()
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from perfdb.compare import noise
 from perfdb.compare.noise import Prior, Sample
 from perfdb.compare.sides import Side, sides_of
-from perfdb.compare.verdict import Judgement, Pair, Terms, Verdict, Why, group, judged
+from perfdb.compare.verdict import Judgement, Pair, Reason, Terms, Verdict, group, judged
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Result
@@ -59,7 +59,7 @@ def back_from(
     if left.change > lost.change / 5:
         return found
     said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
-    return found._replace(verdict=Verdict.RECOVERED, why=Why(said))
+    return found._replace(verdict=Verdict.RECOVERED, why=Reason(said))
 
 
 def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:

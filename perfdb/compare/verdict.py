@@ -62,7 +62,7 @@ OPEN: Final = (Verdict.UNKNOWN, Verdict.NOT_COMPARABLE)
 """The verdicts that say nothing of a change."""
 
 
-class Why(NamedTuple):
+class Reason(NamedTuple):
     """Why there is no verdict, or how B ended where it failed."""
 
     words: str | None
@@ -70,7 +70,7 @@ class Why(NamedTuple):
     """The same without the numbers of this pair; None: as `words`."""
 
 
-class Doubt(NamedTuple):
+class Inconclusive(NamedTuple):
     """What the noise leaves open, which is put into words where it is shown."""
 
     prediction: Prediction
@@ -102,7 +102,7 @@ class Judgement(NamedTuple):
     low: float | None
     high: float | None
     verdict: Verdict
-    why: Why | Doubt | None = None
+    why: Reason | Inconclusive | None = None
     rate: float | None = None
     num_baseline: int = 1
     restated: "Restated | None" = None
@@ -222,7 +222,7 @@ def _without_errors(pair: Pair, judged: Judgement) -> Judgement:
     has_errors = pair.a.shown.has_open_errors or pair.b.shown.has_open_errors
     if not has_errors or judged.verdict is Verdict.FAILED:
         return judged
-    why = Why(judged.reason, "an open error of the audit")
+    why = Reason(judged.reason, "an open error of the audit")
     return judged._replace(verdict=Verdict.NOT_JUDGED, rate=None, why=why)
 
 
@@ -248,7 +248,7 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
     is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
     verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
     reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return found._replace(verdict=verdict, why=Why(reason))
+    return found._replace(verdict=verdict, why=Reason(reason))
 
 
 def controlled(found: Sequence[Judgement]) -> list[Judgement]:
@@ -259,7 +259,7 @@ def controlled(found: Sequence[Judgement]) -> list[Judgement]:
     rates = [one.rate for one in found if one.rate is not None]
     adjusted = iter(noise.adjusted(rates))
     cause = "some differ so much by chance"
-    chance = Why(f"of {len(rates)} compared, {cause}: repeat it", cause)
+    chance = Reason(f"of {len(rates)} compared, {cause}: repeat it", cause)
 
     def settled(one: Judgement) -> Judgement:
         if one.rate is None:
@@ -283,13 +283,13 @@ class _Asked(NamedTuple):
 
 
 def _apart(why: str, ratio: float | None = None) -> Judgement:
-    return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, Why(why))
+    return Judgement(ratio, None, None, Verdict.NOT_COMPARABLE, Reason(why))
 
 
 def _by_figures(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
     a, b, metric, *_ = pair
     if a.shown.outcome == Outcome.FINISHED != b.shown.outcome:
-        return Judgement(None, None, None, Verdict.FAILED, Why(ENDED[b.shown.outcome]))
+        return Judgement(None, None, None, Verdict.FAILED, Reason(ENDED[b.shown.outcome]))
     if a.by[metric].sample is None or b.by[metric].sample is None:
         return _apart(_not_of_both(a, b, metric))
     if (tolerance := METRICS[metric].tolerance) is not None:
@@ -318,7 +318,7 @@ def _by_noise(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
         return _by_rounding(a, b, metric, terms.margin)
     (least_a, lacking_a), (least_b, lacking_b) = of_a.noise, of_b.noise
     if reason := lacking_a or lacking_b:
-        return Judgement(ratio, None, None, Verdict.UNKNOWN, Why(reason))
+        return Judgement(ratio, None, None, Verdict.UNKNOWN, Reason(reason))
     question = Question(*_before(pair, lines), of_b.sample, hypot(least_a, least_b))
     lone = [it for it in (of_a, of_b) if is_published and len(it.figures) == 1]
     return _Asked(ratio, question, sum(it.half_digit for it in lone))
@@ -349,7 +349,7 @@ def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
     allowed = -log1p(-tolerance)
     ratio = _ratio(a, b, metric)
     if reason := _runs_differ(a, b, metric, allowed):
-        return Judgement(ratio, None, None, Verdict.UNKNOWN, Why(reason, "too noisy to tell"))
+        return Judgement(ratio, None, None, Verdict.UNKNOWN, Reason(reason, "too noisy to tell"))
     return Judgement(ratio, None, None, _verdict(log(ratio), allowed, metric))
 
 
@@ -363,7 +363,7 @@ def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Ju
     elif apart > max(half, allowed):
         verdict = _verdict(found.change, 0.0, metric)
     else:
-        verdict, why = Verdict.UNKNOWN, Doubt(found, terms.margin)
+        verdict, why = Verdict.UNKNOWN, Inconclusive(found, terms.margin)
     low, high = exp(found.change - half), exp(found.change + half)
     return Judgement(it.ratio, low, high, verdict, why, found.p, found.num_releases, it.restated)
 
@@ -380,7 +380,7 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + ROUNDOFF):
         what = "rounded samples/s" if samples > digits else "the digits printed"
         verdict = Verdict.UNKNOWN
-        why = Why(f"{what} leave ±{percent(allowed)} open", f"{what} leave it open")
+        why = Reason(f"{what} leave ±{percent(allowed)} open", f"{what} leave it open")
     return Judgement(figure_b / figure_a, None, None, verdict, why)
 
 

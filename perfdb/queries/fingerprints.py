@@ -38,7 +38,7 @@ ReleaseName = tuple[str, str | None]
 """A framework and a version: the containers of a version are one release."""
 
 _UNKNOWN: Final[ColumnElement[str]] = literal_column("'\x1e'", Text)
-_NOT_SHOWN: Final = ("content", "specification", "audited_version", "ingested_at")
+_NOT_SHOWN: Final = ("content", "specification", "audited_version")
 """Columns of sources, models, systems and releases that no page has."""
 _END: Final[ColumnElement[str]] = literal_column("'\x1f'", Text)
 """Written into the statement: hundreds of parameters take long to bind."""

@@ -1,4 +1,4 @@
-"""What a check is; those of values, those of tables with one another, of figures with steps.
+"""The checks of the store: values, tables with one another, and figures with stored steps.
 
 Each looks at items one by one, and yields what is wrong.
 """

@@ -25,7 +25,7 @@ PYXIS = Path(__file__).with_name("pyxis_options.c")
 
 CONF = """\
 ClusterName=perfdb
-FirstJobId={ports[0]}
+FirstJobId={first_job}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
 AuthType=auth/munge
@@ -254,8 +254,9 @@ def _configure(folder: Path, min_job_age_s: int, *, accounting: bool) -> None:
     )
     # A busy machine answers late: a node is taken for failed only where a test has it fail.
     slurmd_timeout_s = 20 if accounting else 300
-    conf = CONF.format(folder=folder, host=host, ports=ports, min_job_age_s=min_job_age_s,
-                       slurmd_timeout_s=slurmd_timeout_s,
+    # No job of two clusters at once has the same number, up to a hundred jobs of each.
+    conf = CONF.format(folder=folder, host=host, ports=ports, first_job=101 * ports[0],
+                       min_job_age_s=min_job_age_s, slurmd_timeout_s=slurmd_timeout_s,
                        accounting=kind if accounting else "none")  # fmt: skip
     (folder / "slurm.conf").write_text(conf)
     if accounting:
