@@ -74,7 +74,7 @@ class TestEarlier:
             alone.judgement.verdict, known.judgement.verdict,
         )  # fmt: skip
         assert 11 == known.judgement.num_baseline
-        assert "baseline of 3 releases" in report.remark(known)
+        assert "baseline of 5 releases" in report.remark(known)
 
     @pytest.mark.parametrize(
         ("rates", "verdict"),

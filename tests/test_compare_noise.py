@@ -100,15 +100,23 @@ class TestPrediction:
         assert stats.t(6).ppf(0.995) * error == pytest.approx(found.half)
         assert 2 * stats.t(6).sf(0.03 / error) == pytest.approx(found.p)
 
-    def test_the_mean_of_the_last_three_releases_is_the_baseline_and_all_show_the_noise(self):
+    @pytest.mark.parametrize(
+        ("releases", "num_releases"),
+        [((0, 2.5), 2), ((0, 2.7), 1), ((0, 0, 2.0), 3), ((0, 0, 2.2), 2)],
+    )
+    def test_a_baseline_ends_at_a_release_that_differs(self, releases, num_releases):
+        """t(4) at 1 % × 0.4 % × √2 = 2.60 %; t(5) at ½ % × √(4/5) × 0.4 % × √(3/2) = 2.09 %."""
+        assert num_releases == predicted(lone(*releases), Sample(1, 0.0), self.PRIOR).num_releases
+
+    def test_the_mean_of_the_last_five_releases_is_the_baseline_and_all_show_the_noise(self):
         """The newest first."""
-        found = predicted(lone(0.1, 0.2, 0.3, -0.5, -0.6), Sample(1, 0.0), self.PRIOR)
-        assert (-0.002, 5, (3, 1)) == (
+        found = predicted(lone(0.1, 0.2, 0.3, -0.5, -0.6, 0.8), Sample(1, 0.0), self.PRIOR)
+        assert (0.001, 6, (5, 1)) == (
             pytest.approx(found.change), found.num_releases, found.num_runs,
         )  # fmt: skip
-        squares = np.sum((np.array([0.1, 0.2, 0.3, -0.5, -0.6]) + 0.1) ** 2) / 100**2
-        deviation = sqrt((4 * 0.004**2 + squares) / 8)
-        assert deviation * sqrt(4 / 3) == pytest.approx(found.error, rel=1e-6)
+        squares = np.sum((np.array([0.1, 0.2, 0.3, -0.5, -0.6, 0.8]) - 0.05) ** 2) / 100**2
+        deviation = sqrt((4 * 0.004**2 + squares) / 9)
+        assert deviation * sqrt(6 / 5) == pytest.approx(found.error, rel=1e-6)
 
     def test_what_lies_before_a_change_is_no_baseline(self):
         found = predicted(lone(0.1, 0.0, 5.0, 5.1), Sample(1, 0.001), self.PRIOR)

@@ -32,7 +32,7 @@ FALSE_DISCOVERIES_OF_GATE: Final = 0.01
 MARGIN: Final = 0.01
 """The change, as a fraction, that does not matter, unless another is asked for."""
 
-BASELINE: Final = 3
+BASELINE: Final = 5
 """A release is compared with the mean of so many releases without a change between them."""
 FEWEST_CASES: Final = 20
 """From so many cases on with runs that show a variance, the prior is estimated from them."""
@@ -168,8 +168,7 @@ def predicted(asked: Sequence[Question], prior: Prior = MLPERF) -> list[Predicti
         p = np.where(is_usual, np.minimum(p, of_worst), p)
     is_blunt = (least > error) | (prior.ceiling < inf)  # else Student's t is the wider one
     p = np.where(is_blunt, np.maximum(p, of_least), p)
-    known, which = np.unique(of_all, return_inverse=True)
-    by_t = np.array([quantile(it, LEVEL) for it in known.tolist()])[which] * error
+    by_t = _quantiles(of_all, LEVEL) * error
     half = np.minimum(np.maximum(by_t, quantile(inf, LEVEL) * least), _WIDEST)
     runs = (it.astype(int).tolist() for it in (held_count, new_count))
     columns = (it.tolist() for it in (change, error, of_all, p, half, num_releases))
@@ -183,9 +182,18 @@ def _columns(samples: Sequence[Sample]) -> "list[Floats]":
     return list(np.array(samples, dtype=float).reshape(-1, 3).T)
 
 
+def _quantiles(degrees: "Floats", level: float) -> "Floats":
+    """The quantile of each of many degrees of freedom, most of which are the same."""
+    import numpy as np  # noqa: PLC0415
+
+    known, which = np.unique(degrees, return_inverse=True)
+    return np.array([quantile(it, level) for it in known.tolist()])[which]
+
+
 def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
     """The releases before each new one, the newest first, as far as each fits to those after it.
 
+    The k-th is asked at `LEVEL` / k, as else each of many would end one baseline in a hundred.
     The count and the squares of their runs, the count and mean of the `BASELINE` newest, and how
     many releases they are.
     """
@@ -198,8 +206,6 @@ def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
     at = first + [it.num_before - 1 for it in asked]
     counts, means, squares = (column[at] for column in every)
     held_counts, held_means, num_releases = counts.copy(), means.copy(), np.ones_like(at)
-    most = int(max(sum(one.count for one in releases) for releases in lists.values()))
-    limits = np.array([quantile(prior.degrees + n, LEVEL) ** 2 for n in range(most)])
     rest = np.arange(len(at))
     for place in naturals(2):
         rest = rest[at[rest] > first[rest]]
@@ -210,9 +216,10 @@ def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
         count, mean = counts[rest], means[rest]
         total, apart = count + others, other - mean
         far, within = apart * apart, squares[rest] + more
-        limit, of_all = limits[(total - 2).astype(int)], prior.degrees + total - 2
+        of_all = prior.degrees + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
-        limit = limit * (prior.degrees * prior.variance + within) / of_all * total
+        limit = _quantiles(of_all, LEVEL / (place - 1)) ** 2
+        limit *= (prior.degrees * prior.variance + within) / of_all * total
         fits = far * count * others <= limit
         added = total, mean + apart * others / total, within + far * count * others / total
         rest, *kept = (it[fits] for it in (rest, *added))

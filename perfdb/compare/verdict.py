@@ -92,7 +92,7 @@ class Inconclusive(NamedTuple):
 class Judgement(NamedTuple):
     """B over A: the ratio, its 99 % interval, and the verdict. None: unknown.
 
-    The interval is of B over the baseline, up to three releases that A is the last of;
+    The interval is of B over the baseline, up to five releases that A is the last of;
     `num_baseline` are the releases whose runs show the noise.
     `rate`: the least false discovery rate, over all that was judged together, at which it is a
     change; None: no chance is in it, as of printed figures.
