@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from sqlalchemy import URL, create_engine, make_url
+from sqlalchemy import URL, Engine, create_engine, make_url
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 
 from perfdb import cli
 from perfdb.db import migrate
@@ -31,6 +33,16 @@ settings.register_profile("integration", deadline=None, derandomize=True)
 settings.load_profile("integration" if os.environ.get("CI") else "anywhere")
 
 ROOT = Path(__file__).parents[1]
+MEMORY = Path("/dev/shm")
+ROOM_BYTES = 4 << 30
+NO_PLACE = os.ST_NOEXEC | os.ST_NODEV
+"""Flags of a file system where programs cannot be started, or devices made, as tests do."""
+
+# On a disk each new store waits for it, and takes several times as long of the processor, too.
+if "TMPDIR" not in os.environ and MEMORY.is_dir():
+    place = os.statvfs(MEMORY)
+    if place.f_bavail * place.f_frsize > ROOM_BYTES and not place.f_flag & NO_PLACE:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -84,6 +96,18 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def statements_are_compiled_once() -> Iterator[None]:
+    """SQLAlchemy keeps what it compiles for one engine, and each store has engines of its own."""
+    kept = LRUCache[object, object](5000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DefaultDialect, "__eq__", lambda self, other: type(self) is type(other))
+        patch.setattr(DefaultDialect, "__hash__", lambda self: hash(type(self)))
+        # What an engine sets is not taken.
+        patch.setattr(Engine, "_compiled_cache", property(lambda _: kept, lambda *_: None), False)
+        yield
 
 
 @pytest.fixture

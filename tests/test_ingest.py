@@ -2,10 +2,9 @@
 
 import json
 import os
+import re
 import shutil
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,25 +35,14 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_a_tree_is_ingested_and_the_second_time_nothing_changes(store: URL, tree: Path) -> None:
-    """Runs and pages are found wherever they lie; the same bytes again are no news."""
+    """Runs and pages are found wherever they lie; the same bytes again are no news, also moved."""
     assert (5, 0, 0, 0) == counted(ingest([tree], store, NEMO))
     before = snapshot(store)
 
     assert (0, 0, 5, 0) == counted(ingest([tree], store, NEMO))
     assert before == snapshot(store)
-
-
-def test_a_tree_that_was_moved_is_unchanged(store: URL, tree: Path) -> None:
-    """It is the bytes that count, not where they lie."""
-    ingest([tree], store, NEMO)
-
     moved = tree.rename(tree.with_name("elsewhere"))
     assert (0, 0, 5, 0) == counted(ingest([moved], store, NEMO))
-
-
-def ended(outcome: Outcome) -> str:
-    """How a run ended, in words."""
-    return note_text(Note.of(NoteCode.RUN_ENDED, outcome=outcome.value))
 
 
 def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
@@ -79,22 +67,18 @@ def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
             results, results.c.run_id == runs.c.id
         ),
     )
-    failed = [outcome for outcome in Outcome if outcome is not Outcome.FINISHED]
+    failed = [
+        (str(it), str(it), note_text(Note.of(NoteCode.RUN_ENDED, outcome=it.value)), None)
+        for it in Outcome
+        if it is not Outcome.FINISHED
+    ]
     cut_off = "the run was cut off: its runner stopped and recorded no outcome"
     assert {
         ("finished", "finished", None, 12.15),
         ("crashed", "incomplete", cut_off, None),
         ("cut", "incomplete", "9 of 10 steps", None),
         ("nan", "nan_loss", "the loss is nan at step 10", None),
-        *(
-            (
-                outcome.value,
-                outcome.value,
-                note_text(Note.of(NoteCode.RUN_ENDED, outcome=outcome.value)),
-                None,
-            )
-            for outcome in failed
-        ),
+        *failed,
     } == set(stored)
 
 
@@ -284,71 +268,35 @@ def test_a_run_whose_lock_is_held_is_left_alone_until_it_is_let_go(
     assert (1, 0, 0, 0) == counted(ingest([tmp_path], sqlite, Options()))
 
 
-def broken_record(run: RunDir) -> None:
-    run.record.write_text('{\n "schema_version": 1,\n')
+DAMAGES = {
+    "broken record": ("run.json", r"(?s).+", '{\n "schema_version": 1,\n', 3, "EOF while parsing"),
+    "another version": ("run.json", r'(_version": )1', r"\g<1>9", None,
+                        "schema_version: Input should be 1"),
+    "damaged steps": ("steps.jsonl", r'(\{"step":4.{3}).*', r"\1", 4, "EOF while parsing"),
+    "impossible step": ("steps.jsonl", r"12\.6", "0.0", 5, "0 seconds is no duration of a step"),
+    "broken summary": ("worker.json", r"(?s).+", "{}", None, "schema_version: Field required"),
+}  # fmt: skip
+"""A file of a run, what of it becomes something else, the line that is told, and the words."""
 
 
-def of_another_version(run: RunDir) -> None:
-    run.record.write_text(
-        run.record.read_text().replace('"schema_version": 1', '"schema_version": 9')
-    )
-
-
-def damaged_steps(run: RunDir) -> None:
-    lines = run.steps.read_text().splitlines()
-    lines[3] = lines[3][:10]
-    run.steps.write_text("\n".join(lines))
-
-
-def impossible_step(run: RunDir) -> None:
-    run.steps.write_text(run.steps.read_text().replace("12.6", "0.0"))
-
-
-def broken_summary(run: RunDir) -> None:
-    run.summary.write_text("{}")
-
-
-@dataclass(frozen=True)
-class Damage:
-    """What is done to a run directory, and what ingest is to say of it."""
-
-    done: Callable[[RunDir], None]
-    file: str
-    line: int | None
-    words: str
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Damage(broken_record, "run.json", 3, "EOF while parsing"),
-        Damage(of_another_version, "run.json", None, "schema_version: Input should be 1"),
-        Damage(damaged_steps, "steps.jsonl", 4, "EOF while parsing"),
-        Damage(impossible_step, "steps.jsonl", 5, "0 seconds is no duration of a step"),
-        Damage(broken_summary, "worker.json", None, "schema_version: Field required"),
-    ],
-    ids=lambda case: case.done.__name__,
-)
+@pytest.mark.parametrize("damage_of", DAMAGES)
 def test_a_damaged_run_is_rejected_and_stops_no_other(
-    sqlite: URL, tree: Path, case: Damage
+    sqlite: URL, tree: Path, damage_of: str
 ) -> None:
     """The rejection says which file, which line and what is wrong; all else is stored."""
-    run = RunDir(tree / "runs" / "b")
-    case.done(run)
+    name, pattern, other, line, words = DAMAGES[damage_of]
+    file = tree / "runs" / "b" / name
+    file.write_text(re.sub(pattern, other, file.read_text(), count=1))
 
     report = ingest([tree], sqlite, NEMO)
 
     assert (4, 0, 0, 1) == counted(report)
     [problem] = report.rejected
-    assert (str(run.path / case.file), case.line) == (problem.where, problem.line)
-    assert case.words in problem.message
+    assert (str(file), line, True) == (problem.where, problem.line, words in problem.message)
     assert report.failed
     assert [("a",), ("c",)] == rows_of(sqlite, select(runs.c.run_id).order_by("run_id"))
-    logged = rows_of(
-        sqlite,
-        select(ingest_log.c.path, ingest_log.c.line).where(ingest_log.c.action == "rejected"),
-    )
-    assert [(problem.where, case.line)] == logged
+    logged = select(ingest_log.c.path, ingest_log.c.line).where(ingest_log.c.action == "rejected")
+    assert [(str(file), line)] == rows_of(sqlite, logged)
 
 
 def test_a_path_that_does_not_exist_is_an_input_error(tmp_path: Path) -> None:

@@ -7,41 +7,17 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from perfdb.errors import RunDirError
 from perfdb.jsonfile import write_atomically
-from perfdb.run_record import StepRecord
 from perfdb.rundir import RunDir, parse_steps
 from tests.factories import case, record
-
-LINES = [
-    StepRecord(step=n, step_time_s=0.5, loss=6.0, grad_norm=1.0).model_dump_json()
-    for n in range(1, 6)
-]
-TEXT = "\n".join(LINES) + "\n"
-
-
-@given(st.integers(min_value=0, max_value=len(TEXT)))
-def test_a_steps_file_cut_off_anywhere_keeps_its_whole_steps(length: int) -> None:
-    read = parse_steps("steps.jsonl", TEXT[:length].splitlines())
-    whole = TEXT[:length].count("\n")
-    steps = [step.step for _, step in read.steps]
-    assert steps in (list(range(1, whole + 1)), list(range(1, whole + 2)))
-    assert len(read.problems) <= 1
 
 
 def test_values_that_are_not_finite_survive_the_file() -> None:
     line = '{"step": 1, "step_time_s": 0.1, "loss": "NaN", "grad_norm": "Infinity"}'
     [(number, step)] = parse_steps("steps.jsonl", [line]).steps
     assert (1, "nan", "inf") == (number, str(step.loss), str(step.grad_norm))
-
-
-def test_a_damaged_line_is_a_problem_with_its_number() -> None:
-    read = parse_steps("steps.jsonl", [LINES[0], '{"step": 0}', LINES[2]])
-    assert [1, 3] == [number for number, _ in read.steps]
-    assert [2] == [problem.line for problem in read.problems]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 99}'])
