@@ -30,8 +30,11 @@ DATA = Path(__file__).parent / "data" / "audit"
 SEEDS = ROOT.parent / "shared" / "seeds"
 ELSEWHERE = "elsewhere"
 Audited = tuple[list[Result], tuple[Finding, ...]]
-WORKED = {path.stem: yaml.safe_load(path.read_text()) for path in (DATA / "rules").glob("*.yml")}
-EXAMPLES = yaml.safe_load((DATA / "arithmetic.yml").read_text())
+WORKED = {
+    path.stem: yaml.load(path.read_text(), yaml.CSafeLoader)
+    for path in (DATA / "rules").glob("*.yml")
+}
+EXAMPLES = yaml.load((DATA / "arithmetic.yml").read_text(), yaml.CSafeLoader)
 
 needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside the checkout")
 

@@ -43,7 +43,7 @@ def read(page: Path, **options: str) -> PageRead:
 
 
 def golden_of(page: Path) -> dict[str, Any]:
-    return yaml.safe_load(page.with_suffix(".yml").read_text())
+    return yaml.load(page.with_suffix(".yml").read_text(), yaml.CSafeLoader)
 
 
 def golden_rows(golden: dict[str, Any]) -> Iterator[tuple[int, Case, Figures, Release]]:

@@ -80,35 +80,3 @@ def test_a_run_is_refused_on_another_device(wanted: str, found: str, message: st
 
     with pytest.raises(DeviceError, match=message) if message else nullcontext():
         check_device(wanted, found, "2.9.0")
-
-
-@pytest.mark.filterwarnings("ignore:full scope is deprecated")  # the library's own default
-@pytest.mark.parametrize(
-    ("precision", "expected"),
-    [
-        ("fp32", (None, None, False)),
-        ("bf16", (None, None, True)),
-        ("fp8_ds", ("hybrid", "delayed", True)),
-        ("fp8_cs", ("hybrid", "tensorwise", True)),
-        ("fp8_sc", ("e4m3", "blockwise", True)),
-        ("fp8_mx", ("e4m3", "mxfp8", True)),
-        ("nvfp4", ("e2m1", "nvfp4", True)),
-    ],
-)
-def test_a_precision_is_megatron_cores_own(
-    precision: str, expected: tuple[str | None, str | None, bool]
-) -> None:
-    """Its dataclass takes the fields, and Transformer Engine's recipe is chosen by one it knows."""
-    torch = pytest.importorskip("torch")  # here: it takes each process that collects seconds
-    model = pytest.importorskip("runner.megatron.model")
-    enums = pytest.importorskip("megatron.core.enums")
-    read = parse_config(config(attention_backend="flash") | {"precision": precision})
-    made = model.transformer_config(read, on_gpu=False)
-    is_fp4 = made.fp4 is not None
-    asked = (made.fp4, made.fp4_recipe) if is_fp4 else (made.fp8, made.fp8 and made.fp8_recipe)
-    assert expected == (*asked, made.bf16)
-    assert "flash" == made.attention_backend.name
-    if recipe := asked[1]:
-        assert recipe in {one.value for one in (enums.Fp4Recipe if is_fp4 else enums.Fp8Recipe)}
-        with pytest.raises(WorkerConfigError, match="needs Transformer Engine on a GPU"):
-            model.build(read, torch.device("cpu"))

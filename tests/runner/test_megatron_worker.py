@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -156,26 +155,3 @@ def test_the_worker_imports_only_what_every_container_has(path: Path) -> None:
 
     strangers = {name for name in imported if name.partition(".")[0] not in allowed}
     assert strangers <= OWN
-
-
-@needs_megatron
-def test_a_step_is_written_in_plain_json_and_in_megatrons_words() -> None:
-    """JSON has infinities as texts; like Megatron-LM a log counts a NaN loss and leaves it out."""
-    from runner.megatron.config import parse_config
-    from runner.megatron.steps import WorkerStep, megatron_line
-
-    step = WorkerStep(3, 0.5, 0.25, float("inf"), float("-inf"), 256, 1024, True, None)
-    assert {
-        "step": 3, "step_time_s": 0.5, "step_time_min_s": 0.25, "loss": "Infinity",
-        "grad_norm": "-Infinity", "tokens": 256, "peak_memory_bytes": 1024, "skipped": True,
-    } == json.loads(step.as_json())  # fmt: skip
-    on_gpu = WorkerStep(3, 0.5, 0.5, 1, 1, 1, 1, False, 0.4)
-    assert 0.4 == json.loads(on_gpu.as_json())["cuda_event_time_s"]
-    step = WorkerStep(3, 0.5, 0.25, float("nan"), None, 256, 1024, True, None)
-    settings = parse_config(config(measured_steps=9, global_batch_size=4))
-    assert (
-        " [2026-01-16 07:32:24] iteration        3/      10 | consumed samples:           12 | "
-        "elapsed time per iteration (ms): 500.0 | learning rate: 1.000000E-03 | "
-        "global batch size:     4 | loss scale: 1.0 | number of skipped iterations:   1 | "
-        "number of nan iterations:   1 |"
-    ) == megatron_line(step, settings, datetime(2026, 1, 16, 7, 32, 24))

@@ -163,15 +163,3 @@ def test_a_slow_link_is_laid_to_the_node_of_two_slow_pairs() -> None:
     nodes = of_nodes(ranks, list(links), per_node=2)
     assert [10.0, 10.0, 2.0, 10.0] == [node.pair_gb_per_s for node in nodes]
     assert ["c"] == [*sick(nodes, 0.8)]
-
-
-@pytest.mark.parametrize(("num_nodes", "num_pairs"), [(1, 0), (2, 1), (3, 3), (4, 4), (7, 7)])
-def test_each_node_is_in_two_pairs_and_never_twice_at_a_time(
-    num_nodes: int, num_pairs: int
-) -> None:
-    rounds = pytest.importorskip("runner.node_check").pairs(num_nodes)  # it imports torch
-    flat = [pair for together in rounds for pair in together]
-    assert num_pairs == len(set(flat)) == len(flat)
-    for together in rounds:
-        names = [node for pair in together for node in pair]
-        assert len(names) == len(set(names))
