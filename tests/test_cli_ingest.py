@@ -12,13 +12,9 @@ import pytest
 from perfdb.db import session
 from tests import factories
 from tests.archives import of_folder, tar, write, zipped
+from tests.logs import SET as SET_OF_LOGS
+from tests.logs import nemo
 from tests.shell import Shell
-
-PAGE = """\
-| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |
-|---|---|---|---|---|
-| LLAMA3-8B | 8 | 128 | 8192 | 12273 |
-"""
 
 
 def test_runs_are_ingested_from_the_current_folder_by_default(
@@ -91,33 +87,9 @@ def test_a_run_still_at_work_is_listed_and_is_no_error(perfdb: Shell, tmp_path: 
     assert "0 new, 0 revised, 0 unchanged, 0 rejected, 1 still running\n" == told.stdout
 
 
-def test_options_say_what_a_page_does_not(perfdb: Shell, tmp_path: Path) -> None:
-    """Framework, release, container, system and precision, as they come out of the export."""
-    (tmp_path / "page.md").write_text(PAGE)
-    context = {
-        "framework": "nemo",
-        "release": "25.04",
-        "container": "nvcr.io/nvidia/nemo:25.04",
-        "system": "dgx-h100",
-        "precision": "bf16",
-    }
-    options = [word for name, value in context.items() for word in (f"--{name}", value)]
-
-    done = perfdb("ingest", "page.md", *options)
-    export = perfdb("export", "results", "--format", "json")
-
-    assert 0 == done.code
-    [row] = json.loads(export.stdout)
-    assert context == {name: row[name] for name in context}
-
-
-NEMO_LOG = """\
-Training epoch 0, iteration 0/1 | global_batch_size: 128 | global_step: 0 | reduced_train_loss: 9 \
-| train_step_timing in s: 4.0
-Training epoch 0, iteration 1/1 | global_batch_size: 128 | global_step: 1 | reduced_train_loss: 8 \
-| train_step_timing in s: 2.0
-"""
-SET = ["model=LLAMA3-8B", "system=dgx-h100", "num_gpus=8", "sequence_length=8192", "task=pretrain"]
+NEMO_LOG = nemo((4.0, 2.0))
+SET = SET_OF_LOGS[:-1]
+"""Not the precision."""
 
 
 def test_a_log_is_given_what_it_lacks(perfdb: Shell, tmp_path: Path) -> None:

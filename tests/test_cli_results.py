@@ -8,6 +8,7 @@ from sqlalchemy import URL
 
 from perfdb.errors import nearest
 from tests.factories import case, published, stored, write_run
+from tests.logs import nemo
 from tests.shell import Shell
 
 
@@ -68,17 +69,12 @@ PAGE = """\
 |---|---|---|---|---|
 | LLAMA3-8B | 8 | 128 | 8192 | 12273 |
 """
-LOG = "".join(
-    f"Training epoch 0, iteration {step}/1 | global_batch_size: 128 | global_step: {step} "
-    "| reduced_train_loss: 9 | train_step_timing in s: 4.0\n"
-    for step in range(2)
-)
 
 
 def test_pages_and_logs_are_attributed_by_the_same_settings(perfdb: Shell, tmp_path: Path) -> None:
     """Where the files leave a field open, its option and --set state the same of both."""
     (tmp_path / "page.md").write_text(PAGE)
-    (tmp_path / "a.log").write_text(LOG)
+    (tmp_path / "a.log").write_text(nemo((4.0, 4.0)))
     fields = {"framework": "nemo", "release": "25.10", "container": "nemo:25.10",
               "system": "dgx-h100", "precision": "bf16"}  # fmt: skip
     more = ("--set", "task=pretrain", "--window", "last")

@@ -468,29 +468,6 @@ class TestDocument:
 WRONG = at(3.0, has_open_errors=True)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "said"),
-    [
-        (at(4.0), WRONG, "A: measured; B: measured, ⚑ open errors"),
-        (WRONG, at(4.0), "A: measured, ⚑ open errors; B: measured"),
-    ],
-)
-def test_a_match_with_an_open_error_is_not_judged_and_counted_by_itself(a, b, said):
-    """4 s to 3 s is 4/3 the throughput, whatever the audit says of it."""
-    other = case(system="dgx-b200")
-    found = comparison([a, at(4.0, case=other)], [b, at(3.0, case=other)])
-    right, wrong = found.matched
-    assert (Verdict.NOT_JUDGED, said) == (wrong.judgement.verdict, report.remark(wrong))
-    assert 4 / 3 == pytest.approx(max(wrong.judgement.ratio, 1 / wrong.judgement.ratio))
-    assert (right,) == found.judged
-    expected = "2 matched: 1 faster, 1 not judged. 0 only in A, 0 only in B."
-    assert expected == report.summary(found)
-    told = document(found)["matched"][1]
-    assert ("not judged", a is WRONG, b is WRONG) == (
-        told["verdict"], told["has_open_errors_a"], told["has_open_errors_b"],
-    )  # fmt: skip
-
-
 def test_an_error_in_a_run_that_is_not_shown_does_not_count():
     (match,) = comparison([WRONG, at(4.0), at(5.0)], [at(4.0)]).matched
     assert (False, Verdict.UNKNOWN) == (match.a.shown.has_open_errors, match.judgement.verdict)

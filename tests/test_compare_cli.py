@@ -292,7 +292,7 @@ def impossible(ran: Ran) -> None:
 
 
 @pytest.mark.usefixtures("impossible")
-def test_what_has_an_open_error_is_not_judged(back: Shell) -> None:
+def test_what_has_an_open_error_is_not_judged(back: Shell, compare: Shell) -> None:
     """From 2 to 1 it is a third as fast, and that is no regression. A gate without a verdict is
     no gate: it closes."""
     code, out, err = back("--fail-on", "slower,unknown")
@@ -305,6 +305,10 @@ def test_what_has_an_open_error_is_not_judged(back: Shell) -> None:
     (match,) = json.loads(out)["matched"]
     assert ("not judged", True, False, told) == (
         match["verdict"], match["has_open_errors_a"], match["has_open_errors_b"], err,
+    )  # fmt: skip
+    (match,) = json.loads(compare("--json").stdout)["matched"]
+    assert ("not judged", False, True, pytest.approx(3)) == (
+        match["verdict"], match["has_open_errors_a"], match["has_open_errors_b"], match["ratio"],
     )  # fmt: skip
     code, out, err = back("--judge-all", "--fail-on", "slower")
     assert (1, "", False) == (code, err, "⚑" in out)

@@ -1,11 +1,14 @@
-"""Ingest by many processes at once, and by processes that are killed: the same rows in the end."""
+"""Never a partial write: many processes at once, processes that are killed, and full disks."""
 
 import multiprocessing
 import os
 import random
+import shlex
 import signal
+import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
@@ -17,63 +20,79 @@ from sqlalchemy.exc import DBAPIError
 
 from perfdb import cli
 from perfdb.db import results as store
+from perfdb.db import session
 from perfdb.db.rows import SourceFile
-from perfdb.db.session import reading
-from perfdb.db.tables import results, run_files, runs, steps
+from perfdb.db.session import reading, store_url, writer
+from perfdb.db.tables import results, runs
 from perfdb.errors import StoreError
-from perfdb.ingest import Options, ingest, pipeline
+from perfdb.ingest import LogOptions, Options, ingest, pipeline
 from perfdb.pages.base import PageContext
+from perfdb.verify import verify
 from tests import factories
+from tests.archives import COMPRESSORS, of_folder, tar, zipped
+from tests.logs import SET, TIMES, nemo
 from tests.snapshots import snapshot
-from tests.trees import read_at, writing
+from tests.trees import PAGE, read_at, writing
 
 PROCESSES = 4
-RUNS = 30
-PAGE_ROWS = 80
-FILES_OF_A_RUN = 6
-NEMO = Options(PageContext(framework="nemo", release="25.04", precision="bf16"))
-WORDS = ("ingest", "--framework", "nemo", "--release", "25.04", "--precision", "bf16")
+RUNS = 16
+NEMO = Options(PageContext(framework="nemo", release="25.04"), logs=LogOptions(SET))
+WORDS = ("ingest", "--framework", "nemo", "--release", "25.04", *(f"--set={it}" for it in SET))
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([__name__])  # imports take longer than what is tested
+LIMITED = """
+import resource, sys
+from perfdb import cli
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, {most_bytes}))
+sys.argv = {words!r}
+cli.main()
+"""
+"""The command, that may write no longer file."""
+
+Snapshot = dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of ten cases, one of them damaged, and a page of many rows."""
-    folder = tmp_path_factory.mktemp("tree")
+    return written(tmp_path_factory.mktemp("tree"))
+
+
+def written(folder: Path) -> Path:
+    """Runs, pages, logs, compressed logs, archives of all of them, and what is damaged."""
     for number in range(RUNS):
-        case = factories.case(num_gpus=8 * (1 + number % 10))
-        factories.write_run(folder / "runs", run_id=f"run-{number:03}", case=case)
+        case = factories.case(num_gpus=8 * (1 + number % 7))
+        factories.write_run(folder / "runs", run_id=f"run-{number:02}", case=case)
     factories.write_run(folder / "runs", run_id="damaged").record.write_text("{")
-    head = "## DGX-H100\n\n| Model | #-GPUs | GBS | Sequence Length | Tokens / sec / GPU |\n"
-    rows = [
-        f"| LLAMA3-8B | {8 * n} | 128 | 8192 | {10_000 + n} |\n" for n in range(1, PAGE_ROWS + 1)
-    ]
-    (folder / "page.md").write_text(head + "|---|---|---|---|---|\n" + "".join(rows))
+    logs = [nemo((20.0 + number, *TIMES[1:])).encode() for number in range(9)]
+    (folder / "logs").mkdir()
+    for number, log in enumerate(logs[:6]):
+        (folder / "logs" / f"{number}.log").write_bytes(log[: len(log) - 40 * number])
+    (folder / "logs" / "6.log.gz").write_bytes(COMPRESSORS[".gz"](logs[6][:-500]))
+    (folder / "page.md").write_text(PAGE)
+    factories.write_run(folder / "packed", run_id="packed")
+    inside = of_folder(folder / "packed")
+    (folder / "a.tar.gz").write_bytes(COMPRESSORS[".gz"](tar([("x.log", logs[7][:-600]), *inside])))
+    (folder / "b.zip").write_bytes(zipped([("y.log", logs[8][:-700]), ("../z.log", log)]))
     return folder
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def undisturbed(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     """What one process that nobody disturbs stores."""
-    url = URL.create("sqlite", database=str(tmp_path_factory.mktemp("one") / "store.sqlite"))
-    report = ingest([tree], url, NEMO)
-    assert (RUNS + PAGE_ROWS, 1) == (report.new, len(report.rejected))
+    url = store_url(str(tmp_path_factory.mktemp("one") / "store.sqlite"))
+    ingest([tree], url, NEMO)
     return snapshot(url)
 
 
 def ingest_together(start: Barrier, address: str, tree: Path) -> None:
     """What each process does: wait for the others, then ingest. Leaves with 1 if it failed."""
-    from perfdb.db.session import store_url
-
     start.wait(60)
-    report = ingest([tree], store_url(address), NEMO)
-    assert RUNS + PAGE_ROWS == report.new + report.unchanged
+    ingest([tree], store_url(address), NEMO)
 
 
 @pytest.mark.slow
 def test_processes_at_once_store_what_one_stores(
-    empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
+    empty_database: URL, tree: Path, undisturbed: Snapshot
 ) -> None:
     """From a database that does not exist yet: they migrate it and fill it together."""
     start = FORKING.Barrier(PROCESSES)
@@ -146,22 +165,26 @@ def is_being_made(url: URL) -> bool:
     return int(found) > 1
 
 
-def command(*words: str) -> None:
+def words(url: URL, tree: Path) -> list[str]:
+    """The command line of an ingest."""
+    return ["perfdb", *WORDS, "--db", url.render_as_string(hide_password=False), str(tree)]
+
+
+def command(*given: str) -> None:
     """The real command, with so few runs in a transaction that there are many to be killed in.
 
     Each is so long that who waits for one sees it before the next, however busy the machine is.
     """
     pipeline.MOST_SOURCES = 5
     event.listen(Engine, "commit", lambda _: time.sleep(0.1))
-    sys.argv = ["perfdb", *words]
+    sys.argv = [*given]
     with Path(os.devnull).open("w") as sys.stdout, Path(os.devnull).open("w") as sys.stderr:
         cli.main()
 
 
 def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None:
     """Start the real command and kill it with SIGKILL when it is time; how it ended."""
-    address = url.render_as_string(hide_password=False)
-    process = FORKING.Process(target=command, args=(*WORDS, "--db", address, str(tree)))
+    process = FORKING.Process(target=command, args=words(url, tree))
     process.start()
     while not is_time() and process.is_alive():
         time.sleep(0.001)
@@ -171,41 +194,105 @@ def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None
     return process.exitcode
 
 
-def assert_every_source_is_whole_or_absent(url: URL) -> None:
-    """A run has all its steps, files and its result; a page has all its rows or none."""
-    with reading(url) as connection:
-        count = connection.scalar(select(func.count()).select_from(runs))
-        parts = {
-            table.name: connection.scalar(
-                select(func.count()).select_from(table).where(table.c.run_id.is_not(None))
-            )
-            for table in (steps, run_files, results)
-        }
-        published = connection.scalar(
-            select(func.count()).select_from(results).where(results.c.run_id.is_(None))
-        )
-    assert count is not None
-    expected = {"steps": 10 * count, "run_files": FILES_OF_A_RUN * count, "results": count}
-    assert expected == parts
-    assert published in (0, PAGE_ROWS)
+def faults(url: URL) -> list[object]:
+    """What `perfdb verify` finds wrong with a store."""
+    return [fault for one in verify(url, lambda _, __: lambda: None) for fault in one.faults]
+
+
+def check_part(url: URL, whole: Snapshot) -> None:
+    """What is stored proves itself, and each of its sources is whole."""
+    assert [] == faults(url)
+    found = snapshot(url)
+    for table in ("runs", "steps", "run_files", "results", "sources"):
+        assert not Counter(found[table]) - Counter(whole[table])
 
 
 @pytest.mark.slow
 def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_completes_it(
-    empty_database: URL, tree: Path, undisturbed: dict[str, list[str]]
+    empty_database: URL, tree: Path, undisturbed: Snapshot
 ) -> None:
-    """Killed while it makes the store, at the first run, amid the runs, and at the page."""
-    url = empty_database
+    """Killed while it makes the store, at the first run, amid the runs, and behind them."""
+    url, every = empty_database, len(undisturbed["runs"])
     killed = [killed_when(url, tree, lambda: is_being_made(url))]
     for number in (1, 10):
         killed.append(killed_when(url, tree, lambda number=number: stored_runs(url) >= number))
-        assert_every_source_is_whole_or_absent(url)
+        check_part(url, undisturbed)
     assert [-signal.SIGKILL] * 3 == killed
-    assert stored_runs(url) < RUNS
+    assert stored_runs(url) < every
+    killed_when(url, tree, lambda: stored_runs(url) >= every)
+    check_part(url, undisturbed)
 
-    killed_when(url, tree, lambda: stored_runs(url) >= RUNS)
-    assert_every_source_is_whole_or_absent(url)
-
-    report = ingest([tree], url, NEMO)
-    assert RUNS + PAGE_ROWS == report.new + report.unchanged
+    ingest([tree], url, NEMO)
+    assert [] == faults(url)
     assert undisturbed == snapshot(url)
+
+
+def told(*command: str | Path) -> str:
+    """What an ingest that fails tells: one line, of a command that leaves with 2."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert (2, 1) == (done.returncode, len(errors)), done.stderr
+    assert "Traceback" not in done.stderr
+    return errors[0]
+
+
+@pytest.mark.parametrize("more", [0, 40_000, 150_000])
+def test_a_file_that_may_not_grow_is_told_of_and_the_next_ingest_completes_the_store(
+    sqlite: URL, tree: Path, undisturbed: Snapshot, more: int, preloaded: Path
+) -> None:
+    """At whatever point there is no more room."""
+    size = Path(str(sqlite.database)).stat().st_size
+    limited = LIMITED.format(words=words(sqlite, tree), most_bytes=size + more)
+    assert str(sqlite.database) in told(preloaded / "python", "-c", limited)
+
+    assert [] == faults(sqlite)
+    ingest([tree], sqlite, NEMO)
+    assert undisturbed == snapshot(sqlite)
+
+
+def mounted(folder: Path, options: str, *before: str) -> list[str]:
+    """What runs a command beside a small file system that no other process sees."""
+    mount = f"mount -t tmpfs -o size=300k tmpfs {shlex.quote(str(folder))}"
+    lines = [mount, *before, *([f"mount -o {options} {folder}"] if options else []), 'exec "$@"']
+    prefix = ["unshare", "--mount", "sh", "-ec", "\n".join(lines), "sh"]
+    if (
+        os.geteuid()
+        or subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("a file system cannot be mounted here")
+    return prefix
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", "database or disk is full; make room and try again"),
+        ("remount,ro", "unable to open database file; may files be made in"),
+    ],
+)
+def test_a_full_disk_and_a_store_that_may_only_be_read_are_told_of(
+    sqlite: URL, tree: Path, tmp_path: Path, options: str, words: str
+) -> None:
+    """With the store, and in words that name what is wrong."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    store = folder / "store.sqlite"
+    prefix = mounted(folder, options, f"cp {shlex.quote(str(sqlite.database))} {store}")
+    error = told(*prefix, sys.executable, "-m", *words(store_url(str(store)), tree))
+    assert f"sqlite:///{store}: {words}" in error
+
+
+def test_a_store_that_another_program_keeps_locked_is_told_of(
+    sqlite: URL, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time that it is waited for."""
+    monkeypatch.setattr(session, "BUSY_TIMEOUT_S", 0.05)
+    engine = writer(sqlite)
+    with (
+        engine.connect() as connection,
+        connection.begin(),
+        pytest.raises(StoreError, match="database is locked; another program keeps it locked"),
+    ):
+        ingest([tree], sqlite, NEMO)
+    engine.dispose()
+    assert [] == faults(sqlite)

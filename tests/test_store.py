@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import zstandard
@@ -29,7 +28,6 @@ def put_page(
     url: URL,
     *rows: PublishedResult,
     path: str = PAGE,
-    whole: bool = True,
     when: datetime = factories.STARTED,
 ) -> tuple[list[str], int]:
     """What became of each row of a page at a path, and how many results it withdrew."""
@@ -37,7 +35,7 @@ def put_page(
     source = SourceFile(path, content, "page", 1)
     given = [published_row(row) for row in rows]
     with writing(url) as connection:
-        page = writes.put_page(connection, source, given, when, whole=whole)
+        page = writes.put_page(connection, source, given, when)
     return [action.value for action in page.actions], len(page.withdrawn)
 
 
@@ -84,18 +82,6 @@ def test_a_model_that_is_in_no_catalogue_is_stored_without_a_family(store: URL) 
     )
 
 
-class Reading(NamedTuple):
-    """One reading of a page, and what is to become of its rows."""
-
-    rows: Sequence[PublishedResult]
-    actions: str
-    withdrawn: int = 0
-    path: str = PAGE
-    whole: bool = True
-
-
-OTHER = printed(200, case=factories.case(num_gpus=16), line=8)
-WRONG, RIGHT = (printed(100, case=factories.case(global_batch_size=size)) for size in (1, 256))
 NEXT = printed(300, release=factories.release("25.07", framework="nemo"))
 UNATTRIBUTED, ATTRIBUTED = (
     printed(100, release=factories.release(version, framework="nemo"))
@@ -107,54 +93,31 @@ UNATTRIBUTED, ATTRIBUTED = (
     ("readings", "in_force"),
     [
         pytest.param(
-            [Reading([printed(100), OTHER], "new new"),
-             Reading([printed(100), OTHER], "unchanged unchanged")],
-            [(100.0, 1), (200.0, 1)], id="the same page again changes nothing",
-        ),
-        pytest.param(
-            [Reading([printed(100)], "new"), Reading([printed(110)], "revised"),
-             Reading([printed(100)], "revised")],
+            [(printed(100), "new"), (printed(110), "revised"), (printed(100), "revised")],
             [(100.0, 3)], id="an edited page is a revision, and a reverted one is one too",
         ),
         pytest.param(
-            [Reading([printed(100, line=7)], "new"), Reading([printed(100, line=9)], "unchanged")],
+            [(printed(100, line=7), "new"), (printed(100, line=9), "unchanged")],
             [(100.0, 1)], id="a row that moved down the page says the same",
         ),
         pytest.param(
-            [Reading([printed(100)], "new", path="old.md"),
-             Reading([printed(110)], "revised", path="new.md"),
-             Reading([printed(100)], "unchanged", path="old.md"),
-             Reading([printed(110)], "unchanged", path="new.md")],
-            [(110.0, 2)], id="of two pages that disagree the one read later counts",
-        ),
-        pytest.param(
-            [Reading([WRONG, OTHER], "new new"), Reading([RIGHT, OTHER], "new unchanged", 1),
-             Reading([WRONG, OTHER], "revised unchanged", 1)],
-            [(100.0, 2), (200.0, 1)], id="a row that a page no longer has is withdrawn",
-        ),
-        pytest.param(
-            [Reading([printed(100)], "new"), Reading([NEXT], "new")],
+            [(printed(100), "new"), (NEXT, "new")],
             [(100.0, 1), (300.0, 1)], id="the page of the next release withdraws nothing",
         ),
         pytest.param(
-            [Reading([printed(100), OTHER], "new new"),
-             Reading([printed(100)], "unchanged", whole=False)],
-            [(100.0, 1), (200.0, 1)], id="a page that cannot be read whole withdraws nothing",
-        ),
-        pytest.param(
-            [Reading([UNATTRIBUTED], "new"), Reading([ATTRIBUTED], "new", 1)],
+            [(UNATTRIBUTED, "new"), (ATTRIBUTED, "new, withdrawn")],
             [(100.0, 1)], id="results of no stated release give way to those of a stated one",
         ),
     ],
 )  # fmt: skip
-def test_what_becomes_of_a_page(
-    store: URL, readings: Sequence[Reading], in_force: list[tuple[float, int]]
+def test_what_becomes_of_a_page_of_one_row(
+    store: URL, readings: Sequence[tuple[PublishedResult, str]], in_force: list[tuple[float, int]]
 ) -> None:
-    for one in readings:
-        found = put_page(store, *one.rows, path=one.path, whole=one.whole)
-        assert (one.actions.split(), one.withdrawn) == found
+    for row, became in readings:
+        [action], withdrawn = put_page(store, row)
+        assert became == action + ", withdrawn" * withdrawn
     assert in_force == figures_in_force(store)
-    states = {(one.path, tuple(row.model_dump_json() for row in one.rows)) for one in readings}
+    states = {row.model_dump_json() for row, _ in readings}
     assert rows_of(store, select(func.count()).select_from(sources))[0][0] <= len(states)
 
 
