@@ -200,11 +200,12 @@ def stored(
     from perfdb import ingest
     from perfdb.db import migrate, results
     from perfdb.db.rows import SourceFile
-    from perfdb.db.session import writer
+    from perfdb.db.session import is_missing, writer
     from perfdb.ingest.reads import PAGE_PARSER_VERSION
     from perfdb.measure import of_page as published_row
 
-    migrate.upgrade(url)
+    if is_missing(url):
+        migrate.upgrade(url)
     runs = [thing.path for thing in things if isinstance(thing, RunDir)]
     if runs:
         report = ingest.ingest(runs, url, ingest.Options())

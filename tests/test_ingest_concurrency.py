@@ -27,12 +27,11 @@ from perfdb.db.tables import results, runs
 from perfdb.errors import StoreError
 from perfdb.ingest import LogOptions, Options, ingest, pipeline
 from perfdb.pages.base import PageContext
-from perfdb.verify import verify
 from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, zipped
 from tests.logs import SET, TIMES, nemo
 from tests.snapshots import snapshot
-from tests.trees import PAGE, read_at, writing
+from tests.trees import PAGE, check_sound, read_at, writing
 
 PROCESSES = 4
 RUNS = 16
@@ -165,7 +164,7 @@ def is_being_made(url: URL) -> bool:
     return int(found) > 1
 
 
-def words(url: URL, tree: Path) -> list[str]:
+def command_line(url: URL, tree: Path) -> list[str]:
     """The command line of an ingest."""
     return ["perfdb", *WORDS, "--db", url.render_as_string(hide_password=False), str(tree)]
 
@@ -184,7 +183,7 @@ def command(*given: str) -> None:
 
 def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None:
     """Start the real command and kill it with SIGKILL when it is time; how it ended."""
-    process = FORKING.Process(target=command, args=words(url, tree))
+    process = FORKING.Process(target=command, args=command_line(url, tree))
     process.start()
     while not is_time() and process.is_alive():
         time.sleep(0.001)
@@ -194,14 +193,9 @@ def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None
     return process.exitcode
 
 
-def faults(url: URL) -> list[object]:
-    """What `perfdb verify` finds wrong with a store."""
-    return [fault for one in verify(url, lambda _, __: lambda: None) for fault in one.faults]
-
-
 def check_part(url: URL, whole: Snapshot) -> None:
     """What is stored proves itself, and each of its sources is whole."""
-    assert [] == faults(url)
+    check_sound(url)
     found = snapshot(url)
     for table in ("runs", "steps", "run_files", "results", "sources"):
         assert not Counter(found[table]) - Counter(whole[table])
@@ -223,7 +217,7 @@ def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_complete
     check_part(url, undisturbed)
 
     ingest([tree], url, NEMO)
-    assert [] == faults(url)
+    check_sound(url)
     assert undisturbed == snapshot(url)
 
 
@@ -242,10 +236,10 @@ def test_a_file_that_may_not_grow_is_told_of_and_the_next_ingest_completes_the_s
 ) -> None:
     """At whatever point there is no more room."""
     size = Path(str(sqlite.database)).stat().st_size
-    limited = LIMITED.format(words=words(sqlite, tree), most_bytes=size + more)
+    limited = LIMITED.format(words=command_line(sqlite, tree), most_bytes=size + more)
     assert str(sqlite.database) in told(preloaded / "python", "-c", limited)
 
-    assert [] == faults(sqlite)
+    check_sound(sqlite)
     ingest([tree], sqlite, NEMO)
     assert undisturbed == snapshot(sqlite)
 
@@ -278,7 +272,7 @@ def test_a_full_disk_and_a_store_that_may_only_be_read_are_told_of(
     folder.mkdir()
     store = folder / "store.sqlite"
     prefix = mounted(folder, options, f"cp {shlex.quote(str(sqlite.database))} {store}")
-    error = told(*prefix, sys.executable, "-m", *words(store_url(str(store)), tree))
+    error = told(*prefix, sys.executable, "-m", *command_line(store_url(str(store)), tree))
     assert f"sqlite:///{store}: {words}" in error
 
 
@@ -295,4 +289,4 @@ def test_a_store_that_another_program_keeps_locked_is_told_of(
     ):
         ingest([tree], sqlite, NEMO)
     engine.dispose()
-    assert [] == faults(sqlite)
+    check_sound(sqlite)

@@ -18,6 +18,7 @@ from perfdb.ingest.runs import RunFound, parse_run
 from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
 from perfdb.record import Note, Outcome
+from perfdb.verify import verify
 from tests import factories
 
 PAGE = """\
@@ -88,3 +89,9 @@ def read_at(path: Path, options: Options) -> tuple[list[ResultRow], list[Diagnos
 def counted(report: Report) -> tuple[int, int, int, int]:
     """How many are new, revised, unchanged and rejected."""
     return report.new, report.revised, report.unchanged, len(report.rejected)
+
+
+def check_sound(url: URL) -> None:
+    """The store holds together: `perfdb verify` finds nothing, and passes nothing over."""
+    found = verify(url, lambda *_: lambda: None)
+    assert [] == [it for one in found for it in (*one.faults, *one.passed_over)]

@@ -27,8 +27,8 @@ from perfdb.pages.base import PageContext
 from perfdb.record import Outcome
 from perfdb.rundir import RECORD, RunDir
 from tests.snapshots import snapshot
-from tests.test_ingest_concurrency import NEMO, check_part, faults, written
-from tests.test_ingest_concurrency import words as words_of_ingest
+from tests.test_ingest_concurrency import NEMO, check_part, command_line, written
+from tests.trees import check_sound
 
 PERFDB = [sys.executable, "-m", "perfdb"]
 
@@ -80,7 +80,7 @@ def ingests(url: URL, folder: Path, whole: dict[str, list[str]], kills: int) -> 
     emptied(url)
     for _ in range(kills):
         # It takes about half a second to start.
-        killed([*PERFDB, *words_of_ingest(url, folder)[1:]], folder, random.uniform(0.3, 2))
+        killed([*PERFDB, *command_line(url, folder)[1:]], folder, random.uniform(0.3, 2))
         check_part(url, whole)
         stored = snapshot(url)
         found["half stored"] += 0 < len(stored["sources"]) < len(whole["sources"])
@@ -89,7 +89,7 @@ def ingests(url: URL, folder: Path, whole: dict[str, list[str]], kills: int) -> 
             emptied(url)
     ingest([folder], url, NEMO)
     assert whole == snapshot(url)
-    assert [] == faults(url)
+    check_sound(url)
     return found
 
 
@@ -135,7 +135,7 @@ def runs(urls: dict[str, URL], folder: Path, kills: int) -> Count:
         for news in (len(made), 0):
             report = ingest([folder / "runs"], url, Options(PageContext()))
             assert (news, ()) == (report.new, report.rejected)
-        assert [] == faults(url)
+        check_sound(url)
         said.append(snapshot(url)["runs"])
     assert len(made) == len(said[0]) == len(said[1])
     return found

@@ -82,12 +82,11 @@ def test_a_precision_is_megatron_cores_own(
     precision: str, expected: tuple[str | None, str | None, bool]
 ) -> None:
     """Its dataclass takes the fields, and Transformer Engine's recipe is chosen by one it knows."""
-    import torch
-    from megatron.core import enums
-
-    from runner.megatron import model
     from runner.megatron.config import WorkerConfigError, parse_config
 
+    torch = pytest.importorskip("torch")  # without the warnings of what it imports
+    model = pytest.importorskip("runner.megatron.model")
+    enums = pytest.importorskip("megatron.core.enums")
     read = parse_config(config(attention_backend="flash") | {"precision": precision})
     made = model.transformer_config(read, on_gpu=False)
     is_fp4 = made.fp4 is not None
