@@ -2,7 +2,8 @@
 
 `PYTHONPATH=. python -P tests/preloaded.py FOLDER PID` imports everything once and forks for each
 command, until process PID is gone. FOLDER/bin/perfdb and FOLDER/python ask it to; with FOLDER on
-PYTHONPATH, torchrun does, and so do its workers. Each is the real program in a process of its own.
+PYTHONPATH, torchrun does, and so do its workers. FOLDER/alone/python asks for `-P -m perfdb` alone,
+which starts all else anew. Each is the real program in a process of its own.
 """
 
 import atexit
@@ -96,10 +97,11 @@ def import_everything() -> None:
 
 
 def write_clients(folder: Path, address: Path) -> None:
-    """A `perfdb`, a `python`, and a package `torch` that has torchrun alone."""
-    (folder / "bin").mkdir()
-    for client in (folder / "bin" / "perfdb", folder / "python"):
-        served = [["-m", name] for name in MODULES]
+    """A `perfdb`, two of `python`, and a package `torch` that has torchrun alone."""
+    modules = [["-m", name] for name in MODULES]
+    for name, served in (("bin/perfdb", []), ("python", modules), ("alone/python", [["-P", "-m"]])):
+        client = folder / name
+        client.parent.mkdir(exist_ok=True)
         filled = CLIENT.format(python=sys.executable, served=served, address=str(address))
         client.write_text(filled)
         client.chmod(0o755)
@@ -123,7 +125,8 @@ def answer(connection: socket.socket, folder: Path) -> None:
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
-    sys.executable = str(folder / "python")
+    if arguments[0] != str(folder / "alone" / "python"):
+        sys.executable = str(folder / "python")
     tempfile.tempdir = None
     threading.Thread(target=end_with, args=(connection,), daemon=True).start()
     code = exit_code(arguments)
@@ -142,13 +145,16 @@ def end_with(connection: socket.socket) -> None:
 
 def exit_code(arguments: Sequence[str]) -> int:
     """Do what a client was called for, and end as the interpreter does."""
+    name, *words = arguments
+    if words[:3] == ["-P", "-m", "perfdb"]:
+        name, words = "perfdb", words[3:]
     try:
-        if Path(arguments[0]).name == "perfdb":
-            sys.argv = ["perfdb", *arguments[1:]]
+        if Path(name).name == "perfdb":
+            sys.argv = ["perfdb", *words]
             sys.modules["__main__"].__package__ = None  # click takes the program's name from it
             cli.main()
         else:
-            run_module(arguments[1:])
+            run_module(words)
     except SystemExit as ended:
         if isinstance(ended.code, str):
             sys.stderr.write(f"{ended.code}\n")

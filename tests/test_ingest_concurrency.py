@@ -31,7 +31,7 @@ from tests import factories
 from tests.archives import COMPRESSORS, of_folder, tar, zipped
 from tests.logs import SET, TIMES, nemo
 from tests.snapshots import snapshot
-from tests.trees import PAGE, check_sound, read_at, writing
+from tests.trees import PAGE, faults, read_at, writing
 
 PROCESSES = 4
 RUNS = 16
@@ -195,7 +195,7 @@ def killed_when(url: URL, tree: Path, is_time: Callable[[], bool]) -> int | None
 
 def check_part(url: URL, whole: Snapshot) -> None:
     """What is stored proves itself, and each of its sources is whole."""
-    check_sound(url)
+    assert [] == faults(url)
     found = snapshot(url)
     for table in ("runs", "steps", "run_files", "results", "sources"):
         assert not Counter(found[table]) - Counter(whole[table])
@@ -217,7 +217,7 @@ def test_an_ingest_that_is_killed_leaves_whole_sources_and_the_next_one_complete
     check_part(url, undisturbed)
 
     ingest([tree], url, NEMO)
-    check_sound(url)
+    assert [] == faults(url)
     assert undisturbed == snapshot(url)
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_may_not_grow_is_told_of_and_the_next_ingest_completes_the_s
     limited = LIMITED.format(words=command_line(sqlite, tree), most_bytes=size + more)
     assert str(sqlite.database) in told(preloaded / "python", "-c", limited)
 
-    check_sound(sqlite)
+    assert [] == faults(sqlite)
     ingest([tree], sqlite, NEMO)
     assert undisturbed == snapshot(sqlite)
 
@@ -289,4 +289,4 @@ def test_a_store_that_another_program_keeps_locked_is_told_of(
     ):
         ingest([tree], sqlite, NEMO)
     engine.dispose()
-    check_sound(sqlite)
+    assert [] == faults(sqlite)

@@ -22,7 +22,7 @@ from perfdb.pages.base import PageContext
 from tests import factories
 from tests.logs import GIVEN, LLMB, SET, SUMMARY, TIMES, megatron, nemo, write
 from tests.snapshots import snapshot
-from tests.trees import NEMO, PAGE, check_sound, counted, read_at, rows_in_words, rows_of
+from tests.trees import NEMO, PAGE, counted, faults, read_at, rows_in_words, rows_of
 
 
 def count(url: URL, table: str) -> int:
@@ -128,7 +128,7 @@ def test_the_same_log_is_a_result_of_each_release(sqlite: URL, tmp_path: Path) -
     padded = replace(GIVEN, context=PageContext(release="2.0.0"))
     for options, expected in ((GIVEN, (0, 0, 1, 0)), (later, (0, 0, 1, 0)), (padded, (0, 1, 0, 0))):
         assert expected == counted(ingest([path], sqlite, options))
-    check_sound(sqlite)
+    assert [] == faults(sqlite)
 
     report = ingest([path], sqlite, Options(logs=LogOptions((*SET, "micro_batch_size=2"))))
     [problem] = report.rejected
@@ -157,7 +157,7 @@ def test_a_log_that_grew_is_a_later_state_of_its_own_release(sqlite: URL, tmp_pa
     assert ["2.1", "2.0"] == [
         row[0] for row in rows_in_words(sqlite, BY_RELEASE.where(~results.c.superseded))
     ]
-    check_sound(sqlite)
+    assert [] == faults(sqlite)
 
 
 def test_an_unattributed_result_becomes_that_of_the_first_release(

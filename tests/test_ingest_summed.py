@@ -19,7 +19,7 @@ from perfdb.ingest import LogOptions, Options, ingest
 from perfdb.pages.base import PageContext
 from perfdb.queries.results import representative
 from tests.logs import CARD, SUMMARY, write
-from tests.trees import check_sound, counted, rows_in_words
+from tests.trees import counted, faults, rows_in_words
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 
@@ -133,7 +133,7 @@ def test_other_words_revise_what_a_file_that_sums_up_states(sqlite: URL, tmp_pat
     assert [("0.6.0", 8, 1), ("0.7.0", 16, 2)] == rows_in_words(sqlite, in_force)
     with reading(sqlite) as connection:
         assert {"0.6.0", "0.7.0"} == {it.version for it in known_releases(connection)}
-    check_sound(sqlite)
+    assert [] == faults(sqlite)
 
 
 def test_a_file_that_sums_up_and_is_rewritten_states_anew(sqlite: URL, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_file_that_sums_up_and_is_rewritten_states_anew(sqlite: URL, tmp_path:
     assert ((0, 1, 0, 0), 1, [(1.25,)]) == (
         counted(report), report.withdrawn, rows_in_words(sqlite, TIMES),
     )  # fmt: skip
-    check_sound(sqlite)
+    assert [] == faults(sqlite)
 
 
 def test_a_file_that_states_two_results_of_a_case_has_both(sqlite: URL, tmp_path: Path) -> None:

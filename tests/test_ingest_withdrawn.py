@@ -11,10 +11,11 @@ from perfdb.db.session import reading
 from perfdb.db.tables import ingest_log, results, sources
 from perfdb.ingest import Options, Report, ingest
 from perfdb.pages.base import PageContext
+from perfdb.verify import verify
 from tests import logs
 from tests.shell import Shell
 from tests.snapshots import snapshot
-from tests.trees import check_sound, counted, rows_of
+from tests.trees import counted, rows_of
 
 HEAD = """---
 perfdb: {{framework: nemo{}}}
@@ -55,9 +56,10 @@ def in_force(store: URL) -> list[tuple[object, ...]]:
     return rows_of(store, question.where(~results.c.superseded).order_by(columns[0]))
 
 
-def check_pages(store: URL) -> None:
+def check_sound(store: URL) -> None:
     """The store holds together, and no two of its pages disagree."""
-    check_sound(store)
+    found = verify(store, lambda *_: lambda: None)
+    assert [] == [it for one in found for it in (*one.faults, *one.passed_over)]
     with reading(store) as connection:
         assert [] == [it for it in audit(*stored(connection)) if it.rule == "two_pages"]
 
@@ -80,7 +82,7 @@ def test_a_page_without_rows_withdraws_all_it_stated_when_it_is_named(
     before = snapshot(store)
     assert (0, "0 new, 0 revised, 0 unchanged, 0 rejected\n") == perfdb("ingest", "a.md")[:2]
     assert before == snapshot(store)
-    check_pages(store)
+    check_sound(store)
 
 
 def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell) -> None:
@@ -95,7 +97,7 @@ def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell)
     before = snapshot(store)
     assert (0, "0 withdrawn\n") == perfdb("withdraw", "a.md")[:2]
     assert before == snapshot(store)
-    check_pages(store)
+    check_sound(store)
     assert (0, 2, 0, 0) == counted(read(store, "a.md"))
 
 
@@ -166,11 +168,11 @@ def test_a_file_of_results_is_withdrawn_as_a_page_is(store: URL, perfdb: Shell, 
     before = snapshot(store)
     assert (0, "0 withdrawn\n") == perfdb("withdraw", name)[:2]
     assert before == snapshot(store)
-    check_pages(store)
+    check_sound(store)
     Path(name).write_bytes(content)
     assert f"0 new, {count} revised" in perfdb("ingest", name, *said).stdout
     assert figures == rows_of(store, select(results.c.step_time_s).where(~results.c.superseded))
-    check_pages(store)
+    check_sound(store)
 
 
 def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> None:
@@ -184,4 +186,4 @@ def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> Non
     why = ("--reason", "too hot")
     assert "1 withdrawn\n" == perfdb("withdraw", "golden_values_dev_dgx_h100.json", *why).stdout
     assert "1 restored\n" == perfdb("withdraw", "--undo", "golden_values_dev_dgx_h100.json").stdout
-    check_pages(store)
+    check_sound(store)

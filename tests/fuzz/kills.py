@@ -28,7 +28,7 @@ from perfdb.record import Outcome
 from perfdb.rundir import RECORD, RunDir
 from tests.snapshots import snapshot
 from tests.test_ingest_concurrency import NEMO, check_part, command_line, written
-from tests.trees import check_sound
+from tests.trees import faults
 
 PERFDB = [sys.executable, "-m", "perfdb"]
 
@@ -89,7 +89,7 @@ def ingests(url: URL, folder: Path, whole: dict[str, list[str]], kills: int) -> 
             emptied(url)
     ingest([folder], url, NEMO)
     assert whole == snapshot(url)
-    check_sound(url)
+    assert [] == faults(url)
     return found
 
 
@@ -135,7 +135,7 @@ def runs(urls: dict[str, URL], folder: Path, kills: int) -> Count:
         for news in (len(made), 0):
             report = ingest([folder / "runs"], url, Options(PageContext()))
             assert (news, ()) == (report.new, report.rejected)
-        check_sound(url)
+        assert [] == faults(url)
         said.append(snapshot(url)["runs"])
     assert len(made) == len(said[0]) == len(said[1])
     return found

@@ -9,7 +9,7 @@ from tests.runner.megatron_worker import needs_megatron
 from tests.shell import Shell
 from tests.slurm.service import TestCluster
 from tests.slurm.test_run import program
-from tests.test_bisect import ROOT, VERSIONS
+from tests.test_bisect import ROOT, versions
 
 SITE = """\
 [slurm]
@@ -33,11 +33,15 @@ done >>"$steps"
 @needs_megatron
 @pytest.mark.slow
 def test_the_version_whose_jobs_are_slower_is_found(
-    perfdb: Shell, slurm: TestCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    perfdb: Shell,
+    slurm: TestCluster,
+    preloaded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker = program(tmp_path / "worker", WORKER)
     (tmp_path / "site.toml").write_text(SITE.format(worker=worker))
-    (tmp_path / "versions.yaml").write_text(VERSIONS)
+    (tmp_path / "versions.yaml").write_text(versions(preloaded))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     done = perfdb(
         "bisect", "1.0", "1.3", "--case", "smoke-single", "--versions", "versions.yaml",
