@@ -45,6 +45,17 @@ micro_batch_size: 1
 warmup_steps: 1
 measured_steps: 500
 """
+WAITING = """
+import sys
+from perfdb import cli
+from perfdb.ingest import pipeline
+pipeline.MOST_SOURCES = 4
+sys.argv = {words!r}
+print(flush=True)
+sys.stdin.readline()
+cli.main()
+"""
+"""The command, that begins when it is told to; with few runs in a transaction."""
 CONF = 'extensions = ["perfdb.site"]\nhtml_theme = "basic"\n'
 Count = Counter[str]
 
@@ -74,13 +85,27 @@ def emptied(url: URL) -> None:
     migrate.upgrade(url)
 
 
+def kill_after(seconds: float, words: Sequence[str]) -> None:
+    """Kill an ingest so long after it began."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING.format(words=words)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        time.sleep(seconds)
+        process.kill()
+
+
 def ingests(url: URL, folder: Path, whole: dict[str, list[str]], kills: int) -> Count:
     """Ingest until it is whole, killed again and again; then into a new store."""
     found: Count = Counter()
     emptied(url)
     for _ in range(kills):
-        # It takes about half a second to start.
-        killed([*PERFDB, *command_line(url, folder)[1:]], folder, random.uniform(0.3, 2))
+        kill_after(random.uniform(0, 1.2), command_line(url, folder))
         check_part(url, whole)
         stored = snapshot(url)
         found["half stored"] += 0 < len(stored["sources"]) < len(whole["sources"])
