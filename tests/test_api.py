@@ -106,9 +106,7 @@ def test_an_agent_asks_over_standard_input_and_output(filled: str) -> None:
 
     async def asked() -> tuple[list[str], list[dict[str, object]]]:
         server = mcp.StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "perfdb", "mcp", "--db", filled],
-            cwd=str(ROOT),
+            command=sys.executable, args=["-m", "perfdb", "mcp", "--db", filled], cwd=str(ROOT)
         )
         async with mcp.Client(mcp.stdio_client(server)) as client:
             tools = await client.list_tools()

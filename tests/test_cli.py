@@ -144,8 +144,7 @@ def test_the_readme_has_a_line_for_every_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["systems", "systems detect", "models", "recipes list", "recipes show smoke-dp2"],
+    "command", ["systems", "systems detect", "models", "recipes list", "recipes show smoke-dp2"]
 )
 def test_every_list_can_be_json_and_nothing_else_is_on_stdout(
     perfdb: Shell, monkeypatch: pytest.MonkeyPatch, command: str

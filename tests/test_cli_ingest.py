@@ -128,10 +128,7 @@ def test_a_log_is_given_what_it_lacks(perfdb: Shell, tmp_path: Path) -> None:
         (["--set", "task=sft", "--set", "model=[a"], "--set model=[a: not YAML"),
         (["--set", "system=dgx-h10"], "--set system: no system 'dgx-h10' in the catalogue"),
         (["--set", "task=sft", "--set", "task=lora"], "--set: task: given twice; keep one of them"),
-        (
-            ["--system", "dgx-h10"],
-            "--system: no system 'dgx-h10' in the catalogue; nearest: dgx-h",
-        ),
+        (["--system", "dgx-h10"], "--system: no system 'dgx-h10' in the catalogue; nearest: dgx-h"),
         (["--format", "nemo3"], "--format: no format 'nemo3'; did you mean nemo2?"),
         (["--window", "first"], "--window: no window 'first'; known: last"),
     ],

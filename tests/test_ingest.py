@@ -140,9 +140,7 @@ def test_the_log_says_what_became_of_each_source(sqlite: URL, tree: Path) -> Non
 
 @given(order=st.permutations(["runs/a", "runs/b", "runs/c", "published/nemo.md"]))
 @settings(
-    max_examples=4,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_order_of_ingest_changes_nothing(
     order: list[str], tree: Path, sqlite_template: Path, tmp_path: Path

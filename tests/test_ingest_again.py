@@ -105,10 +105,7 @@ MADE = """\
     [
         ("publish.md", f"---\n# Made by `perfdb publish`; {LOST}\n---\n\n{PAGE}"),
         ("site.md", f"---\n# Made by perfdb.site from the store; {LOST}\n---\n\n{PAGE}"),
-        (
-            "site.html",
-            f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{MADE}</body></html>",
-        ),
+        ("site.html", f"<!DOCTYPE html>\n<html><body><h1>DGX-H100</h1>{MADE}</body></html>"),
     ],
 )
 def test_a_page_that_perfdb_made_is_read_only_where_it_is_named(

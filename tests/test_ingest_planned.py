@@ -78,10 +78,7 @@ EDITS = {
         lambda tree: edited(tree, ROW, ANOTHER),
         (1, 0, 4, 0),
         1,
-        [
-            ("withdrawn", "llama3-8b", 8, None, 12273.0),
-            ("new", "llama3-8b", 16, None, 12000.0),
-        ],
+        [("withdrawn", "llama3-8b", 8, None, 12273.0), ("new", "llama3-8b", 16, None, 12000.0)],
     ),
     "a typo": Edit(lambda tree: edited(tree, "12273", "12Z73"), (0, 0, 4, 1), 0, []),
     "another run": Edit(
@@ -92,10 +89,7 @@ EDITS = {
         [("new", "llama3-8b", 8, None, pytest.approx(128 * 8192 / 12.15 / 8))],
     ),
     "a run at its end": Edit(
-        finished,
-        (0, 1, 4, 0),
-        0,
-        [("revised", "llama3-8b", 8, None, 128 * 8192 / 5.0 / 8)],
+        finished, (0, 1, 4, 0), 0, [("revised", "llama3-8b", 8, None, 128 * 8192 / 5.0 / 8)]
     ),
     "a page that states it too": Edit(
         lambda tree: (page_of(tree).with_name("other.md")).write_text(

@@ -58,8 +58,7 @@ def measured(
 
 
 @pytest.mark.parametrize(
-    ("window", "median"),
-    [("skip_warmup(2)", 415.0), ("last_n(1)", 420.0), ("window(1,4)", 405.0)],
+    ("window", "median"), [("skip_warmup(2)", 415.0), ("last_n(1)", 420.0), ("window(1,4)", 405.0)]
 )
 def test_a_result_has_the_medians_over_the_window_of_its_figures(
     window: str, median: float

@@ -269,16 +269,10 @@ def test_a_run_over_nodes_that_differ_has_figures_and_says_in_what() -> None:
         ({"arguments": {}}, None),
         ({"arguments": {"model": {"num_layers": 1}, "anything": "else"}}, None),
         ({"arguments": {"precision": "bf16", "kernels": [], "seed": 1234, "options": {}}}, None),
-        (
-            {"arguments": {"sequence_length": 4096}},
-            "the worker got sequence_length 4096, not 8192",
-        ),
+        ({"arguments": {"sequence_length": 4096}}, "the worker got sequence_length 4096, not 8192"),
         ({"arguments": {"precision": "fp32"}}, "the worker got precision fp32, not bf16"),
         ({"arguments": {"warmup_steps": 1}}, "the worker got warmup_steps 1, not 2"),
-        (
-            {"arguments": {"options": {"init": "x"}}},
-            "the worker got options {'init': 'x'}, not {}",
-        ),
+        ({"arguments": {"options": {"init": "x"}}}, "the worker got options {'init': 'x'}, not {}"),
     ],
 )
 def test_the_parts_of_a_run_must_say_the_same_of_it(
@@ -326,11 +320,7 @@ times = st.floats(min_value=1e-3, max_value=1e4)
     figures=st.builds(Figures, tokens_per_sec_per_gpu=st.none() | times, mfu=st.none() | times),
 )
 def test_nothing_unknown_becomes_zero(
-    step_times: list[float],
-    warmup: int,
-    planned: int,
-    outcome: Outcome | None,
-    figures: Figures,
+    step_times: list[float], warmup: int, planned: int, outcome: Outcome | None, figures: Figures
 ) -> None:
     """A figure is positive or unknown; it is withheld exactly where there is a reason."""
     record = factories.record(warmup_steps=warmup, measured_steps=planned, outcome=outcome)

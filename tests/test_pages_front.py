@@ -52,10 +52,7 @@ def read_page(text: str) -> PageRead:
 def test_what_a_page_states_holds_for_each_of_its_rows() -> None:
     """And is nothing where it states nothing."""
     stated = read_page(stating(*STATED))
-    assert (ORIGINAL, [METHOD, METHOD]) == (
-        stated.original,
-        [one.method for one in stated.results],
-    )
+    assert (ORIGINAL, [METHOD, METHOD]) == (stated.original, [one.method for one in stated.results])
     silent = read_page(stating())
     assert (Original(), [Method(), Method()]) == (
         silent.original,

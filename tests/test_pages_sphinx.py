@@ -19,10 +19,7 @@ extensions = ["myst_parser", "sphinx_design"]
 myst_enable_extensions = ["colon_fence"]
 html_theme = "{theme}"
 """
-SOURCES = [
-    *PIPES,
-    *([SEED] if SEED.is_file() else []),
-]
+SOURCES = [*PIPES, *([SEED] if SEED.is_file() else [])]
 # Sphinx takes text right below a table for rows of it; an empty table says nothing.
 BUILT = [page for page in SOURCES if page.stem not in {"automodel-plain", "dfm-empty"}]
 

@@ -25,10 +25,7 @@ PAGE = "data/published/nemo.md"
 
 
 def put_page(
-    url: URL,
-    *rows: PublishedResult,
-    path: str = PAGE,
-    when: datetime = factories.STARTED,
+    url: URL, *rows: PublishedResult, path: str = PAGE, when: datetime = factories.STARTED
 ) -> tuple[list[str], int]:
     """What became of each row of a page at a path, and how many results it withdrew."""
     content = "".join(row.model_dump_json() for row in rows).encode()

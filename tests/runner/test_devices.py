@@ -62,11 +62,7 @@ class Waiting(threading.Event):
 
 def test_a_run_waits_for_another_that_has_one_of_its_cores_and_says_so(tmp_path: Path) -> None:
     """Whatever folder the other one goes to. Before it has them, it begins nothing."""
-    [planned], target, waits = (
-        test_session.planned(),
-        test_session.target(tmp_path),
-        Waiting(),
-    )
+    [planned], target, waits = (test_session.planned(), test_session.target(tmp_path), Waiting())
     ours = threading.Thread(target=execute, args=(planned, target, waits))
     with devices.held(devices.of_run(1, CPU, {})[-1:], wait_in_vain):
         ours.start()

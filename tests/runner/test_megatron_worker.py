@@ -12,13 +12,7 @@ import pytest
 from perfdb import catalog, flops, recipe
 from perfdb.flops import lora
 from runner.backends import megatron_core
-from tests.runner.megatron_worker import (
-    ROOT,
-    Job,
-    config,
-    job,
-    needs_megatron,
-)
+from tests.runner.megatron_worker import ROOT, Job, config, job, needs_megatron
 
 PACKAGE = ROOT / "runner" / "megatron"
 

@@ -136,8 +136,7 @@ def test_a_case_of_another_runner_is_left_to_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("only", "begin", "end"),
-    [("smoke-*", "smoke-", ""), ("*-single", "", "-single")],
+    ("only", "begin", "end"), [("smoke-*", "smoke-", ""), ("*-single", "", "-single")]
 )
 def test_only_picks_cases_by_name(only: str, begin: str, end: str) -> None:
     every = [point.name for file in recipe.load([RECIPES]) for point in file.points]

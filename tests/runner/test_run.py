@@ -86,11 +86,9 @@ def test_a_failure_does_not_stop_the_rest_and_the_exit_code_says_so(
 ) -> None:
     cwd, code, rows = ended
     assert 1 == code
-    assert {
-        "a-diverges": "nan_grad_norm",
-        "b-too-slow": "timed_out",
-        "c-finishes": "finished",
-    } == {name: row["outcome"] for name, row in rows.items()}
+    assert {"a-diverges": "nan_grad_norm", "b-too-slow": "timed_out", "c-finishes": "finished"} == {
+        name: row["outcome"] for name, row in rows.items()
+    }
     assert rows["a-diverges"]["step_time_s"] is None
     assert rows["c-finishes"]["num_steps"] == 3
     monkeypatch.chdir(cwd)
@@ -102,9 +100,7 @@ def test_a_failure_does_not_stop_the_rest_and_the_exit_code_says_so(
         assert [known] == json.loads(told)["cases"]
 
 
-def test_a_run_directory_has_everything_of_its_run(
-    ended: tuple[Path, int, dict[str, Any]],
-) -> None:
+def test_a_run_directory_has_everything_of_its_run(ended: tuple[Path, int, dict[str, Any]]) -> None:
     cwd, _, _ = ended
     run = runs(cwd)["c-finishes"]
     record, summary = run.read_record(), run.read_summary()
@@ -119,9 +115,7 @@ def test_a_run_directory_has_everything_of_its_run(
     assert any("iteration" in log.read_text() for log in run.logs())
 
 
-def test_a_run_that_diverges_goes_on_and_says_so(
-    ended: tuple[Path, int, dict[str, Any]],
-) -> None:
+def test_a_run_that_diverges_goes_on_and_says_so(ended: tuple[Path, int, dict[str, Any]]) -> None:
     """Not-a-number is written as text, so that every JSON reader reads the line."""
     run = runs(ended[0])["a-diverges"]
     steps = [json.loads(line) for line in run.steps.read_text().splitlines()]

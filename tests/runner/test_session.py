@@ -149,17 +149,11 @@ def test_ctrl_c_ends_the_session_though_a_process_does_not_end(
     ("never", "expected"),
     [
         ("poll", (Outcome.FAILED, "left at work: process 7")),
-        (
-            "stop",
-            (Outcome.TIMED_OUT, "stopped after 0.001 s (timeout_s); left at work: process 7"),
-        ),
+        ("stop", (Outcome.TIMED_OUT, "stopped after 0.001 s (timeout_s); left at work: process 7")),
     ],
 )
 def test_beside_what_does_not_end_nothing_else_is_run(
-    quick: Quick,
-    monkeypatch: pytest.MonkeyPatch,
-    never: str,
-    expected: tuple[Outcome, str],
+    quick: Quick, monkeypatch: pytest.MonkeyPatch, never: str, expected: tuple[Outcome, str]
 ) -> None:
     Path("one.yaml").write_text(SINGLE.read_text().replace("_s: 300", "_s: 0.001"))
     monkeypatch.setattr(QuickProcess, "poll", lambda _: None)
@@ -183,9 +177,7 @@ def test_beside_what_does_not_end_nothing_else_is_run(
     ],
 )
 def test_a_finished_run_without_figures_is_run_again(
-    quick: Quick,
-    damage: Callable[[RunDir], object],
-    why: str,
+    quick: Quick, damage: Callable[[RunDir], object], why: str
 ) -> None:
     """As `perfdb ingest` would judge it: half copied, damaged, or of another model by this name."""
     assert 0 == quick(str(SINGLE)).code
@@ -234,10 +226,7 @@ def test_the_record_names_sigterm_or_ctrl_c(
     ],
 )
 def test_what_had_finished_is_told_though_all_ends_at_a_later_case(
-    quick: Quick,
-    ends: Callable[[RunDir], None],
-    code: int,
-    outcomes: list[str | None],
+    quick: Quick, ends: Callable[[RunDir], None], code: int, outcomes: list[str | None]
 ) -> None:
     """As JSON too: whoever stops an hour's runs has the figures of those that are done."""
     assert 0 == quick(str(SINGLE)).code
@@ -286,9 +275,7 @@ def test_what_had_finished_before_is_not_measured_and_not_skipped(
 
 
 def test_lines_of_a_log_are_not_broken(
-    quick: Quick,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    quick: Quick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a file, as Slurm and CI keep them, each thing said is one line, however long."""
     monkeypatch.setenv("COLUMNS", "80")
