@@ -34,7 +34,8 @@ settings.load_profile("integration" if os.environ.get("CI") else "anywhere")
 
 ROOT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
-ROOM_BYTES = 4 << 30
+ROOM_BYTES = 1 << 30
+"""A run of all tests holds up to 100 MB at a time, and its databases as much."""
 NO_PLACE = os.ST_NOEXEC | os.ST_NODEV
 """Flags of a file system where programs cannot be started, or devices made, as tests do."""
 

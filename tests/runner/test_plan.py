@@ -1,5 +1,6 @@
 """The plan: which cases run here, which are done, and which are skipped and why."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,13 @@ def target(machine: hardware.Machine = CPU, **changes: Any) -> ExecutionTarget:
     return ExecutionTarget(Path("runs"), machine, local, backends, **changes)
 
 
+loaded = cache(lambda only: recipe.load([RECIPES], only=[only]))
+
+
 def planned(
     here: ExecutionTarget, before: History = EMPTY, only: str = "*", repeat: int = 1
 ) -> dict[str, tuple[str, str]]:
-    found = plan(recipe.load([RECIPES], only=[only]), here, before, repeat=repeat)
+    found = plan(loaded(only), here, before, repeat=repeat)
     return {one.point.name: (one.action.value, one.reason) for one in found}
 
 
@@ -139,7 +143,7 @@ def test_a_case_of_another_runner_is_left_to_it() -> None:
     ("only", "begin", "end"), [("smoke-*", "smoke-", ""), ("*-single", "", "-single")]
 )
 def test_only_picks_cases_by_name(only: str, begin: str, end: str) -> None:
-    every = [point.name for file in recipe.load([RECIPES]) for point in file.points]
+    every = [point.name for file in loaded("*") for point in file.points]
     wanted = {name for name in every if name.startswith(begin) and name.endswith(end)}
     assert wanted == set(planned(target(), only=only))
     assert wanted
