@@ -15,9 +15,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from sqlalchemy import URL, Engine, create_engine, make_url
-from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.util import LRUCache
+from sqlalchemy import URL, create_engine, make_url
 
 from perfdb import cli
 from perfdb.db import migrate
@@ -97,18 +95,6 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def statements_are_compiled_once() -> Iterator[None]:
-    """SQLAlchemy keeps what it compiles for one engine, and each store has engines of its own."""
-    kept = LRUCache[object, object](5000)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DefaultDialect, "__eq__", lambda self, other: type(self) is type(other))
-        patch.setattr(DefaultDialect, "__hash__", lambda self: hash(type(self)))
-        # What an engine sets is not taken.
-        patch.setattr(Engine, "_compiled_cache", property(lambda _: kept, lambda *_: None), False)
-        yield
 
 
 @pytest.fixture

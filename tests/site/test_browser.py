@@ -39,16 +39,16 @@ and has the same header on each page."""
 
 OPENED = "document.querySelectorAll('.perf-drawer').forEach(it => { it.open = true })"
 
-ALIKE = """document.querySelectorAll("tbody, ul, ol").forEach(list => {
+ALIKE = """document.querySelectorAll("tbody").forEach(body => {
   const seen = new Set(), parts = row => [row, ...row.querySelectorAll("*")];
   const kind = it => [it.localName, it.className, it.role, it.title !== "", it.textContent !== ""];
-  for (const row of [...list.children]) {
+  for (const row of [...body.rows]) {
     const kinds = parts(row).map(kind).join();
     if (seen.has(kinds)) row.remove();
     seen.add(kinds);
   }
 })"""
-"""Leaves one of all rows of a table, or of a list, that are made of the same elements."""
+"""Leaves one of all rows of a table that are made of the same elements."""
 
 COVERED = """[...document.querySelectorAll(".perf-wrap")]
     .filter(box => box.querySelector("th").offsetWidth > 0.6 * box.clientWidth)
