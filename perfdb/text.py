@@ -77,9 +77,7 @@ def plain(text: bytes) -> bytes:
 
 MOST_CHARACTERS: Final = 1000
 """Characters of a text that names something."""
-_CONTROL: Final = {
-    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
-}
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain_text(text: str) -> str:
@@ -93,7 +91,7 @@ def plain_text(text: str) -> str:
 
 def visible(text: str) -> str:
     """Text with visible control characters: those of a terminal may move its cursor."""
-    return text if text.isprintable() else text.translate(_CONTROL)
+    return text if text.isprintable() else _CONTROL.sub(lambda it: f"\\x{ord(it[0]):02x}", text)
 
 
 def decoded(text: bytes) -> str:

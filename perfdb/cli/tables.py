@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Final, TypeVar
 
 import click
@@ -72,8 +72,13 @@ def is_terminal() -> bool:
 
 def styled(words: str, **style: object) -> str:
     """Words for stdout in a color or weight, where it is a terminal that has them."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal()
-    return words if plain or not words else click.style(words, **style)  # type: ignore[arg-type]  # click's own
+    return words if not words or _is_plain() else click.style(words, **style)  # type: ignore[arg-type]  # click's own
+
+
+def _is_plain() -> bool:
+    """Whether stdout has no colors."""
+    no_colors = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return bool(no_colors) or not is_terminal()
 
 
 def colored(word: str) -> str:
@@ -100,7 +105,8 @@ def print_table(
     """
     context = click.get_current_context(silent=True)
     wide = context.meta.get(_WIDE) if context else None
-    known = [[visible(text(cell)) for cell in row] for row in rows]
+    known = [[visible(cell if type(cell) is str and cell else text(cell)) for cell in row]
+             for row in rows]  # fmt: skip
     table = _Table(list(columns), known, is_cut=wide is False and is_terminal())
     most = shutil.get_terminal_size().columns if is_terminal() else PIPE_COLUMNS
     hidden = [] if wide else table.drop(spare, most)
@@ -134,8 +140,9 @@ class _Table:
     def _spans(self, parts: Callable[[str], list[str]]) -> list[int]:
         """How wide the widest of some parts of each column's cells is."""
         cells = zip(self.columns, *self.rows, strict=True)
-        return [max(map(_width, set(chain.from_iterable(map(parts, some)))), default=0)
-                for some in cells]  # fmt: skip
+        lines = (list(chain.from_iterable(map(parts, set(some)))) for some in cells)
+        return [max(map(len if _NARROW("".join(some)) else _width, some), default=0)
+                for some in lines]  # fmt: skip
 
     @property
     def across(self) -> int:
@@ -185,6 +192,8 @@ class _Table:
 
     def _broken(self, cell: str, width: int, most_lines: int = MOST_LINES) -> list[str]:
         """A text in lines of a width; a text that is cut ends in …."""
+        if "\n" not in cell and _fits(cell, width):
+            return [cell]
         lines = [part for line in cell.split("\n") for part in _wrapped(line, width)]
         if not self.is_cut or len(lines) <= max(most_lines, cell.count("\n") + 1):
             return lines
@@ -194,21 +203,29 @@ class _Table:
 
     def _drawn(self, widths: Sequence[int]) -> tuple[list[str], list[list[str]]]:
         """The lines of the header and of each row. Numbers, but no names, are flush right."""
-        places = range(len(widths))
-        right = {at for at in places[1:] if all(_is_number(row[at]) for row in self.rows)}
-        breadths = [max(1, width) for width in widths]
 
-        def lines(row: Sequence[str], style: Callable[[str], str]) -> list[str]:
-            def placed(at: int, word: str) -> str:
-                air, shown = " " * (widths[at] - _width(word)), style(word)
-                return air + shown if at in right else shown + air
+        def words(cell: str, width: int, style: Callable[[str], str], place: str) -> list[str]:
+            found = []
+            for part in self._broken(cell, max(1, width)):
+                air, shown = " " * (width - _width(part)), style(part)
+                found.append(air + shown if place == "right" else shown + air)
+            return found
 
-            cells = map(self._broken, row, breadths)
-            rows = zip_longest(*cells, fillvalue="")
-            return [_GAP.join(map(placed, places, words)).rstrip() for words in rows]
+        def lines(row: Sequence[Sequence[str]]) -> list[str]:
+            if max(map(len, row)) == 1:
+                return [_GAP.join([it for (it,) in row]).rstrip()]
+            blanks = [[" " * width] * max(map(len, row)) for width in widths]
+            filled = ([*it, *blank[len(it) :]] for it, blank in zip(row, blanks, strict=True))
+            return [_GAP.join(some).rstrip() for some in zip(*filled, strict=True)]
 
-        head = [*lines(self.columns, partial(styled, bold=True)), "─" * _across(widths)]
-        return head, [lines(row, colored) for row in self.rows]
+        head, columns, color = [], [], str if _is_plain() else colored
+        for width, name, *cells in zip(widths, self.columns, *self.rows, strict=True):
+            known = dict.fromkeys(cells)  # many are equal, and each is drawn once
+            place = "right" if columns and all(map(_is_number, known)) else "left"
+            head.append(words(name, width, partial(styled, bold=True), place))
+            drawn = {it: words(it, width, color, place) for it in known}
+            columns.append([drawn[it] for it in cells])
+        return [*lines(head), "─" * _across(widths)], list(map(lines, zip(*columns, strict=True)))
 
 
 def _across(widths: Sequence[int]) -> int:
@@ -233,9 +250,15 @@ def _is_number(cell: str) -> bool:
     return not cell.strip("0123456789.,+-–% ")
 
 
+def _fits(line: str, width: int) -> bool:
+    """Whether a line stays as it is at a width."""
+    is_short = len(line) <= width and _width(line) <= width
+    return is_short and line == line.strip() and "\t" not in line
+
+
 def _wrapped(line: str, width: int) -> list[str]:
     """A line in parts that are no wider than this, between words where that is possible."""
-    if len(line) <= width and _width(line) <= width and line == line.strip() and "\t" not in line:
+    if _fits(line, width):
         return [line]  # as textwrap has it, in a tenth of the time
     words = textwrap.wrap(line, width, break_on_hyphens=True) or [""]
     return [part for some in words for part in _chopped(some, width)]
