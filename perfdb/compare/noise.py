@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Places = NDArray[np.signedinteger]
 
 LEVEL: Final = 0.01
 """The share of unchanged cases that may be called changed, and one minus the level of intervals."""
@@ -143,16 +144,49 @@ class Prediction(NamedTuple):
 
 
 def predicted(asked: Sequence[Question], prior: Prior = MLPERF) -> list[Prediction]:
-    """New releases against the releases before them.
-
-    The baseline are those since the last change: their runs show the variance, and the mean of the
-    `BASELINE` newest is held against the new one.
-    """
+    """New releases against the releases before them."""
     import numpy as np  # noqa: PLC0415  a listing of releases needs none
 
-    base_count, base_squares, held_count, held_mean, num_releases = _baselines(asked, prior)
-    new_count, new_mean, new_squares = _columns([it.new for it in asked])
-    least = np.array([it.least for it in asked])
+    lists = {id(it.releases): it.releases for it in asked}
+    starts = dict(zip(lists, accumulate(map(len, lists.values()), initial=0), strict=False))
+    first = np.array([starts[id(it.releases)] for it in asked])
+    found = forecast(
+        columns([one for releases in lists.values() for one in releases]),
+        (first, first + [it.num_before - 1 for it in asked]),
+        columns([it.new for it in asked]),
+        np.array([it.least for it in asked]),
+        prior,
+    )
+    *known, held, new = (it.tolist() for it in found)
+    return list(map(Prediction, *known, zip(held, new, strict=True)))
+
+
+def columns(samples: Sequence[Sample]) -> "list[Floats]":
+    """The counts, means and squares of samples."""
+    import numpy as np  # noqa: PLC0415
+
+    return list(np.array(samples, dtype=float).reshape(-1, 3).T)
+
+
+def forecast(
+    every: "Sequence[Floats]",
+    between: "tuple[Places, Places]",
+    new: "Sequence[Floats]",
+    least: "Floats",
+    prior: Prior,
+) -> "tuple[NDArray[Any], ...]":
+    """The fields of `Prediction`, each of many new releases.
+
+    The baseline are those before it since the last change: their runs show the variance, and the
+    mean of the `BASELINE` newest is held against the new one. `every` are the columns of all lists
+    of releases, and `between` the first and the last place of each one's list in them.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    base_count, base_squares, held_count, held_mean, num_releases = _baselines(
+        every, between, prior
+    )
+    new_count, new_mean, new_squares = new
     squares, degrees = base_squares + new_squares, base_count + new_count - 2
     of_all = prior.degrees + degrees
     deviation = np.sqrt((prior.degrees * prior.variance + squares) / of_all)
@@ -168,29 +202,26 @@ def predicted(asked: Sequence[Question], prior: Prior = MLPERF) -> list[Predicti
         p = np.where(is_usual, np.minimum(p, of_worst), p)
     is_blunt = (least > error) | (prior.ceiling < inf)  # else Student's t is the wider one
     p = np.where(is_blunt, np.maximum(p, of_least), p)
-    by_t = _quantiles(of_all, LEVEL) * error
+    by_t = _quantiles(prior.degrees, degrees, LEVEL) * error
     half = np.minimum(np.maximum(by_t, quantile(inf, LEVEL) * least), _WIDEST)
-    runs = (it.astype(int).tolist() for it in (held_count, new_count))
-    columns = (it.tolist() for it in (change, error, of_all, p, half, num_releases))
-    return list(map(Prediction, *columns, zip(*runs, strict=True)))
+    runs = held_count.astype(int), new_count.astype(int)
+    return change, error, of_all, p, half, num_releases, *runs
 
 
-def _columns(samples: Sequence[Sample]) -> "list[Floats]":
-    """The counts, means and squares of samples."""
-    import numpy as np  # noqa: PLC0415
-
-    return list(np.array(samples, dtype=float).reshape(-1, 3).T)
-
-
-def _quantiles(degrees: "Floats", level: float) -> "Floats":
+def _quantiles(of_prior: float, degrees: "Floats", level: float) -> "Floats":
     """The quantile of each of many degrees of freedom, most of which are the same."""
     import numpy as np  # noqa: PLC0415
 
-    known, which = np.unique(degrees, return_inverse=True)
-    return np.array([quantile(it, level) for it in known.tolist()])[which]
+    which = degrees.astype(int)
+    found = np.zeros(which.max(initial=0) + 1)
+    for it in np.flatnonzero(np.bincount(which)).tolist():
+        found[it] = quantile(of_prior + it, level)
+    return found[which]
 
 
-def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
+def _baselines(
+    every: "Sequence[Floats]", between: "tuple[Places, Places]", prior: Prior
+) -> "Iterator[NDArray[Any]]":
     """The releases before each new one, the newest first, as far as each fits to those after it.
 
     The k-th is asked at `LEVEL` / k, as else each of many would end one baseline in a hundred.
@@ -199,11 +230,7 @@ def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
     """
     import numpy as np  # noqa: PLC0415
 
-    lists = {id(it.releases): it.releases for it in asked}
-    starts = dict(zip(lists, accumulate(map(len, lists.values()), initial=0), strict=False))
-    every = _columns([one for releases in lists.values() for one in releases])
-    first = np.array([starts[id(it.releases)] for it in asked])
-    at = first + [it.num_before - 1 for it in asked]
+    first, at = between[0], between[1].copy()
     counts, means, squares = (column[at] for column in every)
     held_counts, held_means, num_releases = counts.copy(), means.copy(), np.ones_like(at)
     rest = np.arange(len(at))
@@ -216,10 +243,9 @@ def _baselines(asked: Sequence[Question], prior: Prior) -> "Iterator[Floats]":
         count, mean = counts[rest], means[rest]
         total, apart = count + others, other - mean
         far, within = apart * apart, squares[rest] + more
-        of_all = prior.degrees + total - 2
         # |apart| > quantile × moderated deviation × √(1/count + 1/others), squared
-        limit = _quantiles(of_all, LEVEL / (place - 1)) ** 2
-        limit *= (prior.degrees * prior.variance + within) / of_all * total
+        limit = _quantiles(prior.degrees, total - 2, LEVEL / (place - 1)) ** 2
+        limit *= (prior.degrees * prior.variance + within) / (prior.degrees + total - 2) * total
         fits = far * count * others <= limit
         added = total, mean + apart * others / total, within + far * count * others / total
         rest, *kept = (it[fits] for it in (rest, *added))
@@ -282,9 +308,12 @@ def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
     the estimate itself calls a change is left out, and it is estimated anew.
     """
     known = [one for one in cases if len(one) > 1 or one[0].count > 1]
+    if len(known) < FEWEST_CASES:
+        return MLPERF
     prior, cut = MLPERF, 5 * MLPERF.ceiling * sqrt(2)
-    for _ in range(_CLIPPED if len(known) >= FEWEST_CASES else 0):
-        shown = [one for releases in known if (one := _variance(releases, cut))]
+    every, sizes = columns([one for releases in known for one in releases]), [*map(len, known)]
+    for _ in range(_CLIPPED):
+        shown = _variances(every, sizes, cut)
         if len(shown) < FEWEST_CASES:
             return MLPERF
         prior = fitted(shown)
@@ -292,23 +321,34 @@ def prior_of(cases: Iterable[Sequence[Sample]]) -> Prior:
     return prior
 
 
-def _variance(releases: Sequence[Sample], cut: float) -> tuple[float, float] | None:
-    """The variance of a case and its degrees of freedom; differences beyond `cut` are changes."""
-    squares, degrees, most = 0.0, 0, cut * cut / 2
-    count, mean, within = releases[0]
-    for others, other, more in releases[1:]:
-        apart = other - mean
-        far = apart * apart
-        if far > most * (1 / others + 1 / count):
-            squares, degrees = squares + within, degrees + count - 1
-            count, mean, within = others, other, more
-        else:  # as samples are added, which would take as long again to be called
-            total = count + others
-            mean += apart * others / total
-            within += more + far * count * others / total
-            count = total
+def _variances(
+    every: "Sequence[Floats]", sizes: Sequence[int], cut: float
+) -> list[tuple[float, float]]:
+    """The variances of cases that show one, and their degrees of freedom.
+
+    Differences beyond `cut` are changes. `every` are the columns of the releases of all cases.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    ends = np.cumsum(sizes)
+    at = ends - sizes
+    count, mean, within = (column[at] for column in every)
+    squares, degrees, rest = np.zeros(len(at)), np.zeros(len(at)), np.arange(len(at))
+    while (rest := rest[at[rest] + 1 < ends[rest]]).size:
+        at[rest] += 1
+        others, other, more = (column[at[rest]] for column in every)
+        n, apart = count[rest], other - mean[rest]
+        far, total = apart * apart, n + others
+        moved = far > cut * cut / 2 * (1 / others + 1 / n)
+        squares[rest] += np.where(moved, within[rest], 0.0)
+        degrees[rest] += np.where(moved, n - 1, 0.0)
+        mean[rest] = np.where(moved, other, mean[rest] + apart * others / total)
+        within[rest] = np.where(moved, more, within[rest] + (more + far * n * others / total))
+        count[rest] = np.where(moved, others, total)
     squares, degrees = squares + within, degrees + count - 1
-    return (squares / degrees, degrees) if degrees else None
+    is_shown = degrees > 0
+    squares, degrees = squares[is_shown], degrees[is_shown]
+    return list(zip((squares / degrees).tolist(), degrees.tolist(), strict=True))
 
 
 def fitted(variances: Sequence[tuple[float, float]]) -> Prior:
