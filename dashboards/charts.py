@@ -73,6 +73,11 @@ def on_theme(color: str) -> str:
     return "#56B4E9" if color == BLUE and st.context.theme.type == "dark" else color
 
 
+def tooltips(*names: str) -> list[alt.Tooltip]:
+    """The columns that a mark shows where it is pointed at; names alone take Altair longer."""
+    return list(map(alt.Tooltip, names))
+
+
 def tall(chart: Layers, rows_px: int) -> Layers:
     """The chart with rows of this height in pixels, plus its axes and legend.
 
@@ -113,12 +118,12 @@ def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> L
     ratio = alt.X("ratio:Q", title="B/A", scale=scale, axis=axis)
     base = alt.Chart(pd.DataFrame(rows)).encode(
         y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)),
-        tooltip=["work", "ratio", "low", "high", "verdict", "how"],
+        tooltip=tooltips("work", "ratio", "low", "high", "verdict", "how"),
     )
     marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, color)
     spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), color)
     names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
-        x=alt.value(0), text="case"
+        x=alt.value(0), text=alt.Text("case")
     )
     unchanged = base.mark_tick(size=12, color=GREY).encode(x=alt.datum(1))  # below the words
     spanned = [spans] if any(row["low"] is not None for row in rows) else []
@@ -184,7 +189,8 @@ def bars(results: Sequence[Result], layout: ChartAxes) -> Layers:
         for place, (row, label) in enumerate(zip(_rows(results, layout), words, strict=True))
     )
     base = alt.Chart(rows).encode(
-        y=alt.Y("place:O", sort=None, axis=None), tooltip=["case", "figure", "release", "origin"]
+        y=alt.Y("place:O", sort=None, axis=None),
+        tooltip=tooltips("case", "figure", "release", "origin"),
     )
     x = alt.X("value:Q", title=layout.metric.title, axis=_axis(layout.metric))
     drawn = base.mark_bar(height=14, yOffset=15).encode(
@@ -192,7 +198,7 @@ def bars(results: Sequence[Result], layout: ChartAxes) -> Layers:
     )
     names = base.mark_text(
         align="left", dy=-22, fontSize=12, color=ink(), lineBreak="\n", lineHeight=15
-    ).encode(x=alt.value(0), text="label")
+    ).encode(x=alt.value(0), text=alt.Text("label"))
     return tall(alt.layer(drawn, names), BAR_PX * len(rows))
 
 
@@ -213,7 +219,7 @@ def lines(results: Sequence[Result], layout: ChartAxes, order: Sequence[str] = (
     y = alt.Y("value:Q", title=layout.metric.title, axis=_axis(layout.metric))
     base = alt.Chart(rows).encode(
         x, y, _color(results, layout), detail=["framework:N", "origin:N"],
-        tooltip=["case", "figure", "release", "origin"],
+        tooltip=tooltips("case", "figure", "release", "origin"),
     )  # fmt: skip
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         shape=alt.Shape("origin:N", legend=None)
@@ -293,7 +299,7 @@ def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Layers
     base = alt.Chart(rows).encode(
         x, alt.Y("value:Q", title=metric.title, scale=alt.Scale(zero=False, padding=24)),
         alt.Color("color:N", scale=scale, legend=legend),
-        tooltip=["case", "figure", "release", "origin"],
+        tooltip=tooltips("case", "figure", "release", "origin"),
     )  # fmt: skip
     is_own = alt.datum.origin == "unofficial"
     points = base.transform_filter(~is_own).mark_point(filled=True, size=80, opacity=0.9)
@@ -364,5 +370,5 @@ def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:
     return alt.Chart(known).encode(
         x=alt.X("step:Q", title="Step", axis=alt.Axis(tickMinStep=1, format="d")),
         y=alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=False)),
-        tooltip=list(known.columns),
+        tooltip=tooltips(*known.columns),
     )

@@ -24,7 +24,7 @@ from perfdb.queries import best, catalog, results
 from perfdb.queries import runs as run_queries
 from perfdb.queries.best import EVERYTHING, Narrowing
 from perfdb.queries.scope import EVERY, Scope
-from perfdb.record import Finding, Release, Result
+from perfdb.record import Finding, Result, release_name
 from perfdb.verify.figures import with_steps
 
 MOST_RUNS = 500
@@ -252,10 +252,8 @@ def facts(store: Store, run_id: str) -> RunFacts:
 
 def release_names(rows: pd.DataFrame) -> list[str]:
     """'nemo 25.04': the release of each row."""
-    return [
-        Release.model_validate({"framework": row["framework"], "version": row["release"]}).name
-        for row in records(rows[["framework", "release"]])
-    ]
+    stated = records(rows[["framework", "release"]])
+    return [release_name(row["framework"], row["release"]) for row in stated]  # type: ignore[arg-type]  # of any frame
 
 
 def records(rows: pd.DataFrame) -> list[dict[Hashable, object]]:

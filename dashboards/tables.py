@@ -151,7 +151,8 @@ def column(metric: str) -> str:
 
 def followed(results: pd.DataFrame) -> pd.DataFrame:
     """The results with a column of computed figures for each metric that can follow from others."""
-    rows = [FigureInputs.model_validate(row) for row in data.records(results)]
+    stated_columns = [name for name in FigureInputs.model_fields if name in results]
+    rows = [FigureInputs.model_validate(row) for row in data.records(results[stated_columns])]
     return results.assign(
         **{
             column(metric): pd.array([stated.computed(row, metric) for row in rows], "Float64")

@@ -69,14 +69,12 @@ def show() -> None:
     marked = [FLAG + " " if wrong else "" for wrong in shown["is_wrong"]]
     table = filled(shown).assign(model_title=marked + shown["model_title"])
     # Columns in which nothing is known are left out, so that the others have room.
-    known = table.notna() & (table != "")
-    names = [name for name in SHOWN if name in table and known[name].any()]
+    names = [name for name in SHOWN if name in table and (table[name].dropna() != "").any()]
     described = "The results with their figures, configuration and source"
     grid(table[names], described, list(shown["printed"]), computed(shown))
     st.download_button("Download as CSV", lambda: exported(found), "perfdb-results.csv", "text/csv")
-    listed(
-        (titled(row), audited.get(int(str(row["result_id"])), ())) for row in data.records(shown)
-    )
+    with_findings = data.records(shown[shown["audit"].notna()])
+    listed((titled(row), audited[int(str(row["result_id"]))]) for row in with_findings)
 
 
 def counts(listed_rows: int, printed: int, of: int) -> str:

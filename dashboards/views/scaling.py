@@ -143,6 +143,6 @@ def _chart(rows: pd.DataFrame, column: str) -> None:
     legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=340)
     colors = charts.scale(names)
     color = alt.Color("Series:N", scale=colors, legend=legend if len(names) > 1 else None)
-    base = alt.Chart(rows).encode(x, y, color, tooltip=list(rows.columns))
+    base = alt.Chart(rows).encode(x, y, color, tooltip=charts.tooltips(*rows.columns))
     drawn = alt.layer(base.mark_line(), base.mark_point(filled=True, size=70, opacity=1))
     st.altair_chart(charts.tall(drawn, charts.LINES_PX), alt=f"{column} by GPUs")

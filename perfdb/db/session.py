@@ -9,13 +9,26 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import DatabaseError as SqliteError
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, event, func, inspect, make_url, select, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    NullPool,
+    Pool,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy import create_engine as engine_of
 from sqlalchemy.exc import (
     ArgumentError,
@@ -155,14 +168,18 @@ def reader(url: URL) -> Engine:
     # A reader of a WAL database makes files next to it, unless it knows that nobody writes.
     mode = {"mode": "ro"} if os.access(path.parent, os.W_OK) else {"mode": "ro", "immutable": "1"}
     file = f"file:{quote(os.fsencode(path.absolute()))}"  # SQLite reads # ? and % as its own
-    return _sqlite_engine(
-        URL.create("sqlite", database=file, query=mode | {"uri": "true"}), "BEGIN"
-    )
+    return _sqlite_reader(URL.create("sqlite", database=file, query=mode | {"uri": "true"}))
 
 
-def _sqlite_engine(url: URL, begin: str) -> Engine:
+@lru_cache(maxsize=16)
+def _sqlite_reader(url: URL) -> Engine:
+    """An engine that keeps the statements that it has compiled, and no connection."""
+    return _sqlite_engine(url, "BEGIN", NullPool)
+
+
+def _sqlite_engine(url: URL, begin: str, pool: type[Pool] | None = None) -> Engine:
     options = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
-    engine = engine_of(url, connect_args=options, json_deserializer=_from_json)
+    engine = engine_of(url, connect_args=options, json_deserializer=_from_json, poolclass=pool)
     event.listen(engine, "connect", _refuse_other_programs)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
