@@ -346,10 +346,10 @@ def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
     Of more than MOST_BARS figures a bar is the mean of neighbors.
     """
     low, high = between
-    top, count = len(BLOCKS) - 1, min(len(figures), MOST_BARS)
-    cuts = [place * len(figures) // count for place in range(count)] if count else []
-    shared = [figures[a:b] for a, b in pairwise([*cuts, len(figures)])]
-    means = [fmean(part) if len(part) > 1 else part[0] for part in shared]
+    top, means = len(BLOCKS) - 1, figures
+    if len(figures) > MOST_BARS:
+        cuts = [place * len(figures) // MOST_BARS for place in range(MOST_BARS + 1)]
+        means = [fmean(figures[a:b]) for a, b in pairwise(cuts)]
     places = [(mean - low) / (high - low) if high > low else 0.5 for mean in means]
     return "".join(BLOCKS[round(place * top)] for place in places)
 

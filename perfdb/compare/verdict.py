@@ -80,13 +80,17 @@ class Inconclusive(NamedTuple):
     def words(self) -> str:
         """'±9.4%; 4 repeats would tell'."""
         repeats = self.prediction.repeats(self.margin)
-        return f"±{percent(self.prediction.half)}; {f'{repeats} ' if repeats else ''}{self.cause}"
+        count = "" if repeats is None else f"{repeats} "
+        return f"±{percent(self.prediction.half)}; {count}{_whether(repeats)}"
 
     @property
     def cause(self) -> str:
         """Whether repeats would tell."""
-        is_known = self.prediction.repeats(self.margin) is not None
-        return "repeats would tell" if is_known else "too noisy for repeats to tell"
+        return _whether(self.prediction.repeats(self.margin))
+
+
+def _whether(repeats: int | None) -> str:
+    return "too noisy for repeats to tell" if repeats is None else "repeats would tell"
 
 
 class Judgement(NamedTuple):
