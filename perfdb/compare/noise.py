@@ -213,10 +213,11 @@ def _quantiles(of_prior: float, degrees: "Floats", level: float) -> "Floats":
     import numpy as np  # noqa: PLC0415
 
     which = degrees.astype(int)
-    found = np.zeros(which.max(initial=0) + 1)
+    found: Floats = np.zeros(which.max(initial=0) + 1)
     for it in np.flatnonzero(np.bincount(which)).tolist():
         found[it] = quantile(of_prior + it, level)
-    return found[which]
+    of_each: Floats = found[which]
+    return of_each
 
 
 def _baselines(
@@ -233,7 +234,7 @@ def _baselines(
     first, at = between[0], between[1].copy()
     counts, means, squares = (column[at] for column in every)
     held_counts, held_means, num_releases = counts.copy(), means.copy(), np.ones_like(at)
-    rest = np.arange(len(at))
+    rest: NDArray[Any] = np.arange(len(at))
     for place in naturals(2):
         rest = rest[at[rest] > first[rest]]
         if not rest.size:
