@@ -7,8 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise
-from operator import attrgetter
+from operator import ge
 from typing import Any, Final
 
 import numpy as np
@@ -57,10 +56,14 @@ _OWN_ERRORS: Final = (
 
 
 _STEP_FIELDS: Final = (
-    "step", "step_time_s", "step_time_min_s", "loss", "grad_norm", "peak_memory_bytes", "tokens",
+    "step_time_min_s",
+    "loss",
+    "grad_norm",
+    "peak_memory_bytes",
+    "tokens",
     "skipped",
-)  # fmt: skip
-_CELLS: Final = attrgetter(*_STEP_FIELDS)
+)
+"""What is known of a step of a run directory beyond its number and its time."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def of_run(
     `content` is the hash of all that it was read from. The figures are taken over the window,
     by default over all steps but the warm-up.
     """
-    outcome, withheld = validity.judged(record, [step for _, step in read.steps], worker)
+    outcome, withheld = validity.judged(record, read, worker)
     steps = _steps_of_run(read)
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
@@ -167,18 +170,16 @@ def _utc(moment: datetime) -> datetime:
 
 def _steps_of_run(read: StepsRead) -> Steps:
     """The steps of a run directory in order, the first of those that were written twice."""
-    rows = read.steps
-    if any(after.step <= before.step for (_, before), (_, after) in pairwise(rows)):
-        first = {step.step: (line, step) for line, step in reversed(rows)}
-        rows = tuple(first[number] for number in sorted(first))
-    cells = zip(*(_CELLS(step) for _, step in rows), strict=True)
-    columns = dict(zip(_STEP_FIELDS, cells, strict=False)) or dict.fromkeys(_STEP_FIELDS, ())
-    return Steps(
-        np.array([line for line, _ in rows], np.int64),
-        np.array(columns.pop("step"), np.int64),
-        np.array(columns.pop("step_time_s"), np.float64),
-        {name: StepColumn.of(one, kind_of(name)) for name, one in columns.items()},
+    numbers = read.columns["step"]
+    steps = Steps(
+        np.array(read.lines, np.int64),
+        np.array(numbers, np.int64),
+        np.array(read.columns["step_time_s"], np.float64),
+        {name: StepColumn.of(read.columns[name], kind_of(name)) for name in _STEP_FIELDS},
     )
+    if any(map(ge, numbers, numbers[1:])):
+        return steps.at(np.unique(steps.step, return_index=True)[1])
+    return steps
 
 
 def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -> MeasuredRun:
