@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from math import isfinite
 from operator import ge
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
 from perfdb.record import (
+    MOST,
     Case,
     Figures,
     Note,
@@ -55,17 +57,6 @@ _OWN_ERRORS: Final = (
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
 
 
-_STEP_FIELDS: Final = (
-    "step_time_min_s",
-    "loss",
-    "grad_norm",
-    "peak_memory_bytes",
-    "tokens",
-    "skipped",
-)
-"""What is known of a step of a run directory beyond its number and its time."""
-
-
 @dataclass(frozen=True)
 class LogRun:
     """What a log is of, the id that its run is stored under, the hash of all it was read from."""
@@ -93,7 +84,7 @@ def of_run(
     by default over all steps but the warm-up.
     """
     outcome, withheld = validity.judged(record, read, worker)
-    steps = _steps_of_run(read)
+    read = _storable(read)
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
     why = withheld or _no_benchmark(record)
@@ -102,9 +93,8 @@ def of_run(
     if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
-        result = with_figures(result, pick_steps(steps, window), window)
-    row = _run_row(record, worker, outcome, withheld, content)
-    return MeasuredRun(row, storable(steps), result)
+        result = with_figures(result, pick_steps(_timed(read), window), window)
+    return MeasuredRun(_run_row(record, worker, outcome, withheld, content), read, result)
 
 
 def _run_row(
@@ -168,18 +158,34 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _steps_of_run(read: StepsRead) -> Steps:
-    """The steps of a run directory in order, the first of those that were written twice."""
-    numbers = read.columns["step"]
-    steps = Steps(
-        np.array(read.lines, np.int64),
-        np.array(numbers, np.int64),
-        np.array(read.columns["step_time_s"], np.float64),
-        {name: StepColumn.of(read.columns[name], kind_of(name)) for name in _STEP_FIELDS},
-    )
+def _storable(read: StepsRead) -> StepsRead:
+    """The steps of a run directory in order, the first of those that were written twice.
+
+    A loss that is not a number and a count beyond what the store can hold are not known.
+    """
+    columns, numbers = dict(read.columns), read.columns["step"]
+    for name in ("loss", "grad_norm"):
+        columns[name] = tuple(it if it is None or isfinite(it) else None for it in columns[name])
+    for name in ("tokens", "peak_memory_bytes"):
+        columns[name] = tuple(it if it is None or abs(it) <= MOST else None for it in columns[name])
+    lines = read.lines
     if any(map(ge, numbers, numbers[1:])):
-        return steps.at(np.unique(steps.step, return_index=True)[1])
-    return steps
+        first = {number: place for place, number in reversed(tuple(enumerate(numbers)))}
+        in_order = [first[number] for number in sorted(first)]
+        columns = {name: [one[place] for place in in_order] for name, one in columns.items()}
+        lines = [lines[place] for place in in_order]
+    return StepsRead(lines, columns)
+
+
+def _timed(read: StepsRead) -> Steps:
+    """What the figures of a run directory are computed of."""
+    names = ("skipped", "peak_memory_bytes")
+    return Steps(
+        np.array(read.lines, np.int64),
+        np.array(read.columns["step"], np.int64),
+        np.array(read.columns["step_time_s"], np.float64),
+        {name: StepColumn.of(read.columns[name], kind_of(name)) for name in names},
+    )
 
 
 def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -> MeasuredRun:

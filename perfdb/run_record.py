@@ -162,6 +162,8 @@ def _texts(value: object) -> Iterator[str]:
     left = [value]
     while left:
         match left.pop():
+            case None | int() | float():  # most values; to ask whether they are mappings takes long
+                pass
             case str() as text:
                 yield text
             case tuple() | list() as items:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -66,10 +67,18 @@ class StepsRead:
     @property
     def steps(self) -> tuple[tuple[int, StepRecord], ...]:
         """Each step with its line."""
-        rows = zip(self.lines, *(self.columns[name] for name in _DEFAULTS), strict=True)
-        return tuple(
-            (line, StepRecord(**dict(zip(_DEFAULTS, row, strict=True)))) for line, *row in rows
+        steps = (
+            StepRecord(**dict(zip(_DEFAULTS, row, strict=True))) for row in self.rows(*_DEFAULTS)
         )
+        return tuple(zip(self.lines, steps, strict=True))
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """A tuple of some fields for each step, which may be `line`; None where it has none."""
+        known = {**self.columns, "line": self.lines}
+        return zip(*(known.get(name, repeat(None)) for name in names), strict=False)
+
+    def __len__(self) -> int:
+        return len(self.lines)
 
 
 class Worker(NamedTuple):

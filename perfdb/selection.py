@@ -44,27 +44,28 @@ def pick_steps(steps: Steps, window: Window, *, averages: bool = False) -> Selec
     if averages:
         counts = aggregation.steps_per_line(steps.step)
     held = aggregation.lines_held(window, steps.step, counts)
-    within, within_counts = steps[held], counts[held]
+    within, within_counts, skipped = steps[held], counts[held], None
     is_skipped = np.asarray(within.column("skipped").values != 0)
+    if is_skipped.any():
+        skipped = _skipped_note(within.step, within_counts, is_skipped)
+        within, within_counts = within.at(~is_skipped), within_counts[~is_skipped]
     memory = steps.column("peak_memory_bytes")
     return Selection(
-        steps=within.at(~is_skipped) if is_skipped.any() else within,
-        counts=within_counts[~is_skipped],
+        steps=within,
+        counts=within_counts,
         num_steps=int(counts.sum()),
         longest=int(counts.max(initial=1)),
         peak_memory_bytes=int(memory.values[memory.known].max(initial=0)),
-        skipped=_skipped_note(within.step, within_counts, is_skipped),
+        skipped=skipped,
     )
 
 
-def _skipped_note(lasts: Ints, counts: Ints, is_skipped: np.ndarray) -> Note | None:
+def _skipped_note(lasts: Ints, counts: Ints, is_skipped: np.ndarray) -> Note:
     """The steps of a window that the optimizer skipped, as loss scaling does now and then.
 
     Such a step has no update, so it is shorter than a step: neither its time counts nor the mean
     that a line of a log has of it and others.
     """
-    if not is_skipped.any():
-        return None
     skipped_counts = counts[is_skipped]
     last, span = int(lasts[is_skipped][0]), int(skipped_counts[0])
     params = {"num_steps": int(skipped_counts.sum()), "of": int(counts.sum())}

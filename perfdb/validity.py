@@ -89,7 +89,7 @@ def _gap(record: RunRecord, steps: StepsRead) -> Note | None:
             return Note(NoteCode.MISSING_STEP, {"step": expected})
         if step < expected:
             return Note(NoteCode.REPEATED_STEP, {"step": step})
-    num_steps, planned = len(steps.lines), record.warmup_steps + record.measured_steps
+    num_steps, planned = len(steps), record.warmup_steps + record.measured_steps
     if num_steps < planned:
         return Note(NoteCode.TOO_FEW_STEPS, {"num_steps": num_steps, "planned": planned})
     return None

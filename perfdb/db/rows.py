@@ -13,6 +13,7 @@ from perfdb.record import Case, Note, Origin, Outcome, Release, RunKind
 
 if TYPE_CHECKING:  # a site needs no numpy
     from perfdb.formats.columns import Steps
+    from perfdb.rundir import StepsRead
 
 
 Natural = tuple[str, str, str, int]
@@ -135,7 +136,7 @@ class MeasuredRun:
     """A run as it is stored: its row, its steps and its one result."""
 
     run: RunRow
-    steps: "Steps"
+    steps: "Steps | StepsRead"
     result: ResultRow
 
 
@@ -173,7 +174,7 @@ class RunFiles:
         return content_hash({name: file.sha256 for name, file in self.by_name.items()})
 
 
-def step_rows(steps: "Steps") -> list[StepRow]:
+def step_rows(steps: "Steps | StepsRead") -> list[StepRow]:
     """The rows that are stored of steps."""
     names = ("line" if name == "source_line" else name for name in StepRow._fields)
     return [StepRow._make(row) for row in steps.rows(*names)]
