@@ -11,13 +11,10 @@ from math import isfinite
 from operator import ge
 from typing import Any, Final
 
-import numpy as np
-
 from perfdb import aggregation, catalog, flops, metrics, validity
 from perfdb.aggregation import Window
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
 from perfdb.formats import ParsedLog
-from perfdb.formats.columns import StepColumn, Steps, kind_of
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
@@ -37,10 +34,12 @@ from perfdb.record import (
 from perfdb.run_record import RunRecord, WorkerConfiguration
 from perfdb.rundir import StepsRead, Worker
 from perfdb.selection import (
+    LogSelection,
     Selection,
     emitted_rates,
     first_of_other_tokens,
     known_rates,
+    pick_run_steps,
     pick_steps,
     storable,
     token_rate,
@@ -93,7 +92,7 @@ def of_run(
     if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
-        result = with_figures(result, pick_steps(_timed(read), window), window)
+        result = with_figures(result, pick_run_steps(read, window), window)
     return MeasuredRun(_run_row(record, worker, outcome, withheld, content), read, result)
 
 
@@ -177,17 +176,6 @@ def _storable(read: StepsRead) -> StepsRead:
     return StepsRead(lines, columns)
 
 
-def _timed(read: StepsRead) -> Steps:
-    """What the figures of a run directory are computed of."""
-    names = ("skipped", "peak_memory_bytes")
-    return Steps(
-        np.array(read.lines, np.int64),
-        np.array(read.columns["step"], np.int64),
-        np.array(read.columns["step_time_s"], np.float64),
-        {name: StepColumn.of(read.columns[name], kind_of(name)) for name in names},
-    )
-
-
 def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -> MeasuredRun:
     """The run of a log with its steps and its one result. `asked`: the window was asked for."""
     selection = pick_steps(log.steps, window, averages=of.averages)
@@ -209,7 +197,7 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
     return MeasuredRun(_log_run_row(log, of.run_id, result, selection), storable(log.steps), result)
 
 
-def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: Selection) -> RunRow:
+def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: LogSelection) -> RunRow:
     last = log.steps[-1].step if log.steps else 0
     starts = [selection.steps[0].step - int(selection.counts[0])] if len(selection.steps) else []
     if selection.skipped:
@@ -323,7 +311,7 @@ def with_figures(result: ResultRow, selection: Selection, window: Window) -> Res
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=skipped)
     if skipped:
         result = replace(result, notes=(*result.notes, skipped))
-    times = aggregation.summarize(selection.steps.step_time_s, selection.counts)
+    times = aggregation.summarize(selection.step_times_s, selection.counts)
     if times is None:
         none = window.none_held(selection.num_steps, selection.longest)
         return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
@@ -381,7 +369,7 @@ def with_model_shape(result: ResultRow, configuration: WorkerConfiguration | Non
     return replace(result, notes=(*result.notes, note)) if note else result
 
 
-def with_token_rate(result: ResultRow, selection: Selection) -> ResultRow:
+def with_token_rate(result: ResultRow, selection: LogSelection) -> ResultRow:
     """The rate of steps of samples of many lengths, as in fine-tuning: all tokens over all time.
 
     The FLOPs of a token depend on the length of its sample, which no step has: TFLOP/s and MFU are
