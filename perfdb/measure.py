@@ -4,7 +4,7 @@ A run's steps or a page's row become one `ResultRow`. All functions are pure.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
@@ -185,7 +185,7 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
     hashed = content_hash(content | {"release": of.release.key})
     result = _unmeasured(of, hashed, outcome, withheld, of.notes)
     if outcome.is_stopped and selection.counts.sum() >= (1 if asked else LEAST_OF_STOPPED):
-        result = replace(result, withheld=None)
+        result = result.changed(withheld=None)
     if result.withheld is None:
         result = with_token_rate(with_figures(result, selection, window), selection)
     if result.withheld is None:
@@ -193,7 +193,7 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
         same = len(selection.steps) and window.name == log.window
         average = log.emitted.model_dump() if same else {}
         rates = known_rates({**average, **emitted_rates(selection, EMITTED, of.case)})
-        result = replace(result, emitted=rates)
+        result = result.changed(emitted=rates)
     return MeasuredRun(_log_run_row(log, of.run_id, result, selection), storable(log.steps), result)
 
 
@@ -308,15 +308,14 @@ def with_figures(result: ResultRow, selection: Selection, window: Window) -> Res
     """
     skipped = selection.skipped
     if skipped and 2 * int(skipped.params["num_steps"] or 0) > int(skipped.params["of"] or 0):
-        return replace(result, outcome=Outcome.INCOMPLETE, withheld=skipped)
+        return result.changed(outcome=Outcome.INCOMPLETE, withheld=skipped)
     if skipped:
-        result = replace(result, notes=(*result.notes, skipped))
+        result = result.changed(notes=(*result.notes, skipped))
     times = aggregation.summarize(selection.step_times_s, selection.counts)
     if times is None:
         none = window.none_held(selection.num_steps, selection.longest)
-        return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
-    return replace(
-        result,
+        return result.changed(outcome=Outcome.INCOMPLETE, withheld=none)
+    return result.changed(
         window=window.name,
         peak_memory_bytes=selection.peak_memory_bytes or None,
         num_steps=times.num_steps,
@@ -366,7 +365,7 @@ def has_note(result: ResultRow, code: NoteCode) -> bool:
 def with_model_shape(result: ResultRow, configuration: WorkerConfiguration | None) -> ResultRow:
     """The result with a note where its run trained another shape of the model."""
     note = validity.model_shape(result.case.model, configuration)
-    return replace(result, notes=(*result.notes, note)) if note else result
+    return result.changed(notes=(*result.notes, note)) if note else result
 
 
 def with_token_rate(result: ResultRow, selection: LogSelection) -> ResultRow:
@@ -380,8 +379,7 @@ def with_token_rate(result: ResultRow, selection: LogSelection) -> ResultRow:
         return result
     rate = token_rate(steps.column("tokens"), steps.step_time_s, counts)
     note = Note(NoteCode.VARIABLE_LENGTH_STEPS)
-    return replace(
-        result,
+    return result.changed(
         tokens_per_sec_per_gpu=rate and rate / result.case.num_gpus,
         model_tflops_per_sec_per_gpu=None,
         flops_convention=None,
