@@ -298,8 +298,9 @@ def _parse_at_once(lines: Sequence[str]) -> Mapping[str, Sequence[Any]] | None:
         cells = zip(*map(itemgetter(*names), rows), strict=True)
     except KeyError:
         return None
-    columns = {name: (value,) * len(rows) for name, value in _DEFAULTS.items()}
-    columns |= zip(names, cells, strict=True)
+    columns = dict(zip(names, cells, strict=True))
+    for name in _DEFAULTS.keys() - columns.keys():
+        columns[name] = (_DEFAULTS[name],) * len(rows)
     is_exact = all(_EXACT[name] >= set(map(type, column)) for name, column in columns.items())
     has_no_more = set(map(len, rows)) == {len(names)}
     counts = is_exact and min(columns["step"]) > 0 and max(columns["step"]) <= MOST
