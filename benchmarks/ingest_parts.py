@@ -3,6 +3,7 @@
 `python -m benchmarks.ingest_parts WHAT STORE PATH` prints seconds and memory as JSON.
 """
 
+import gc
 import json
 import os
 import pickle
@@ -174,6 +175,7 @@ MEASURED = {"bare": bare, "ingest": ingested, "json": json_of, "parts": in_parts
 
 def measure(what: str, address: str, given: str) -> None:
     """Print what is measured."""
+    gc.set_threshold(4_000_000)  # as perfdb.cli.main does
     took, counted = MEASURED[what](store_url(address), Path(given))
     seconds = {part: astuple(one) for part, one in took.items()}
     print(json.dumps({"took": seconds, "mib": peak_mib(), "counted": counted}))

@@ -211,12 +211,13 @@ class Summary:
     """Of how many means of several steps it is; None: each step has a time of its own."""
 
 
-def summarize(times: Floats, counts: Ints | None = None) -> Summary | None:
+def summarize(step_times_s: Floats | Sequence[float], counts: Ints | None = None) -> Summary | None:
     """The summary of step times in the order of their steps; None where there is none.
 
     A mean of several steps counts as often; the spread is then that of the means, which is less
     than that of their steps.
     """
+    times = np.asarray(step_times_s, np.float64)
     if not len(times):
         return None
     several = len(times) > 1
@@ -227,10 +228,11 @@ def summarize(times: Floats, counts: Ints | None = None) -> Summary | None:
         stdev = sqrt(variance / (1 - 1 / len(times))) if several else None
         low, high = (decile(tenths, times, counts) for tenths in (1, 9))
     else:
-        num_steps, median_s, ordered = len(times), median(times), np.sort(times)
+        num_steps, ordered = len(times), np.sort(times)
         mean = fsum(times.tolist()) / num_steps
         squares = fsum(((times - mean) ** 2).tolist())
         stdev = sqrt(squares / (num_steps - 1)) if several else None
+        median_s = (float(ordered[(num_steps - 1) // 2]) + float(ordered[num_steps // 2])) / 2
         low, high = (_decile_of_steps(tenths, ordered) for tenths in (1, 9))
     return Summary(
         num_steps=num_steps,

@@ -4,24 +4,22 @@ A run's steps or a page's row become one `ResultRow`. All functions are pure.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise
-from operator import attrgetter
+from math import isfinite
+from operator import ge
 from typing import Any, Final
-
-import numpy as np
 
 from perfdb import aggregation, catalog, flops, metrics, validity
 from perfdb.aggregation import Window
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
 from perfdb.formats import ParsedLog
-from perfdb.formats.columns import StepColumn, Steps, kind_of
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
 from perfdb.record import (
+    MOST,
     Case,
     Figures,
     Note,
@@ -36,10 +34,12 @@ from perfdb.record import (
 from perfdb.run_record import RunRecord, WorkerConfiguration
 from perfdb.rundir import StepsRead, Worker
 from perfdb.selection import (
+    LogSelection,
     Selection,
     emitted_rates,
     first_of_other_tokens,
     known_rates,
+    pick_run_steps,
     pick_steps,
     storable,
     token_rate,
@@ -54,13 +54,6 @@ _OWN_ERRORS: Final = (
     Outcome.INCOMPLETE, Outcome.NO_DATA, Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM,
 )  # fmt: skip
 """Outcomes that the log's own error explains best; the others' errors are lines of a program."""
-
-
-_STEP_FIELDS: Final = (
-    "step", "step_time_s", "step_time_min_s", "loss", "grad_norm", "peak_memory_bytes", "tokens",
-    "skipped",
-)  # fmt: skip
-_CELLS: Final = attrgetter(*_STEP_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -89,8 +82,8 @@ def of_run(
     `content` is the hash of all that it was read from. The figures are taken over the window,
     by default over all steps but the warm-up.
     """
-    outcome, withheld = validity.judged(record, [step for _, step in read.steps], worker)
-    steps = _steps_of_run(read)
+    outcome, withheld = validity.judged(record, read, worker)
+    read = _storable(read)
     of = LogRun(record.case, record.release, record.run_id, content)
     hashed = content_hash({"of": content, "window": window.name}) if window else content
     why = withheld or _no_benchmark(record)
@@ -99,9 +92,8 @@ def of_run(
     if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
-        result = with_figures(result, pick_steps(steps, window), window)
-    row = _run_row(record, worker, outcome, withheld, content)
-    return MeasuredRun(row, storable(steps), result)
+        result = with_figures(result, pick_run_steps(read, window), window)
+    return MeasuredRun(_run_row(record, worker, outcome, withheld, content), read, result)
 
 
 def _run_row(
@@ -165,20 +157,23 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _steps_of_run(read: StepsRead) -> Steps:
-    """The steps of a run directory in order, the first of those that were written twice."""
-    rows = read.steps
-    if any(after.step <= before.step for (_, before), (_, after) in pairwise(rows)):
-        first = {step.step: (line, step) for line, step in reversed(rows)}
-        rows = tuple(first[number] for number in sorted(first))
-    cells = zip(*(_CELLS(step) for _, step in rows), strict=True)
-    columns = dict(zip(_STEP_FIELDS, cells, strict=False)) or dict.fromkeys(_STEP_FIELDS, ())
-    return Steps(
-        np.array([line for line, _ in rows], np.int64),
-        np.array(columns.pop("step"), np.int64),
-        np.array(columns.pop("step_time_s"), np.float64),
-        {name: StepColumn.of(one, kind_of(name)) for name, one in columns.items()},
-    )
+def _storable(read: StepsRead) -> StepsRead:
+    """The steps of a run directory in order, the first of those that were written twice.
+
+    A loss that is not a number and a count beyond what the store can hold are not known.
+    """
+    columns, numbers = dict(read.columns), read.columns["step"]
+    for name in ("loss", "grad_norm"):
+        columns[name] = tuple(it if it is None or isfinite(it) else None for it in columns[name])
+    for name in ("tokens", "peak_memory_bytes"):
+        columns[name] = tuple(it if it is None or abs(it) <= MOST else None for it in columns[name])
+    lines = read.lines
+    if any(map(ge, numbers, numbers[1:])):
+        first = {number: place for place, number in reversed(tuple(enumerate(numbers)))}
+        in_order = [first[number] for number in sorted(first)]
+        columns = {name: [one[place] for place in in_order] for name, one in columns.items()}
+        lines = [lines[place] for place in in_order]
+    return StepsRead(lines, columns)
 
 
 def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -> MeasuredRun:
@@ -190,7 +185,7 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
     hashed = content_hash(content | {"release": of.release.key})
     result = _unmeasured(of, hashed, outcome, withheld, of.notes)
     if outcome.is_stopped and selection.counts.sum() >= (1 if asked else LEAST_OF_STOPPED):
-        result = replace(result, withheld=None)
+        result = result.changed(withheld=None)
     if result.withheld is None:
         result = with_token_rate(with_figures(result, selection, window), selection)
     if result.withheld is None:
@@ -198,11 +193,11 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
         same = len(selection.steps) and window.name == log.window
         average = log.emitted.model_dump() if same else {}
         rates = known_rates({**average, **emitted_rates(selection, EMITTED, of.case)})
-        result = replace(result, emitted=rates)
+        result = result.changed(emitted=rates)
     return MeasuredRun(_log_run_row(log, of.run_id, result, selection), storable(log.steps), result)
 
 
-def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: Selection) -> RunRow:
+def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: LogSelection) -> RunRow:
     last = log.steps[-1].step if log.steps else 0
     starts = [selection.steps[0].step - int(selection.counts[0])] if len(selection.steps) else []
     if selection.skipped:
@@ -313,15 +308,14 @@ def with_figures(result: ResultRow, selection: Selection, window: Window) -> Res
     """
     skipped = selection.skipped
     if skipped and 2 * int(skipped.params["num_steps"] or 0) > int(skipped.params["of"] or 0):
-        return replace(result, outcome=Outcome.INCOMPLETE, withheld=skipped)
+        return result.changed(outcome=Outcome.INCOMPLETE, withheld=skipped)
     if skipped:
-        result = replace(result, notes=(*result.notes, skipped))
-    times = aggregation.summarize(selection.steps.step_time_s, selection.counts)
+        result = result.changed(notes=(*result.notes, skipped))
+    times = aggregation.summarize(selection.step_times_s, selection.counts)
     if times is None:
         none = window.none_held(selection.num_steps, selection.longest)
-        return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
-    return replace(
-        result,
+        return result.changed(outcome=Outcome.INCOMPLETE, withheld=none)
+    return result.changed(
         window=window.name,
         peak_memory_bytes=selection.peak_memory_bytes or None,
         num_steps=times.num_steps,
@@ -371,10 +365,10 @@ def has_note(result: ResultRow, code: NoteCode) -> bool:
 def with_model_shape(result: ResultRow, configuration: WorkerConfiguration | None) -> ResultRow:
     """The result with a note where its run trained another shape of the model."""
     note = validity.model_shape(result.case.model, configuration)
-    return replace(result, notes=(*result.notes, note)) if note else result
+    return result.changed(notes=(*result.notes, note)) if note else result
 
 
-def with_token_rate(result: ResultRow, selection: Selection) -> ResultRow:
+def with_token_rate(result: ResultRow, selection: LogSelection) -> ResultRow:
     """The rate of steps of samples of many lengths, as in fine-tuning: all tokens over all time.
 
     The FLOPs of a token depend on the length of its sample, which no step has: TFLOP/s and MFU are
@@ -385,8 +379,7 @@ def with_token_rate(result: ResultRow, selection: Selection) -> ResultRow:
         return result
     rate = token_rate(steps.column("tokens"), steps.step_time_s, counts)
     note = Note(NoteCode.VARIABLE_LENGTH_STEPS)
-    return replace(
-        result,
+    return result.changed(
         tokens_per_sec_per_gpu=rate and rate / result.case.num_gpus,
         model_tflops_per_sec_per_gpu=None,
         flops_convention=None,

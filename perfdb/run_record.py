@@ -1,6 +1,6 @@
 """What a run directory holds: the contract between the runner and whoever reads its runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -153,25 +153,28 @@ def _plain_texts(value: Value) -> Value:
 
 def _without_nul(value: Value) -> Value:
     """Raises ValueError where a text of a value holds what no PostgreSQL takes."""
-    if any("\0" in text for text in _texts(value)):
+    if "\0" in "".join(_texts(value)):
         raise ValueError("holds a null character")
     return value
 
 
-def _texts(value: object) -> Iterator[str]:
-    left = [value]
-    while left:
-        match left.pop():
-            case str() as text:
-                yield text
-            case tuple() | list() as items:
-                left += items
-            case BaseModel() as model:
-                left += vars(model).values()
-            case Mapping() as entries:
-                left += (*entries.values(), *entries.keys())
+def _texts(value: object) -> list[str]:
+    left, found = [value], []
+    for one in left:  # it grows
+        match one:
+            case str():
+                found.append(one)
+            case None | int() | float():  # most values; to ask whether they are mappings takes long
+                pass
+            case tuple() | list():
+                left += one
+            case BaseModel():
+                left += vars(one).values()
+            case Mapping():
+                left += (*one.values(), *one.keys())
             case _:
                 pass
+    return found
 
 
 class RunRecord(Frozen):

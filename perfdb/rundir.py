@@ -2,16 +2,20 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
+from pydantic_core import from_json
 
 from perfdb.errors import Diagnostic
 from perfdb.jsonfile import first_error, parse_json, read_json, write_atomically
+from perfdb.record import MOST
 from perfdb.run_record import RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
 
 RECORD: Final = "run.json"
@@ -27,17 +31,54 @@ _SUMMARY = "worker.json"
 _FRAMEWORK_CONFIG, _FRAMEWORK_SUMMARY = "framework_config.yaml", "framework_summary.json"
 _RECIPE = "recipe.yaml"
 _CONSOLE, _RANKS = "console.log", "ranks"
-_STEPS_OF_FILE = TypeAdapter(tuple[StepRecord, ...])
 _FILES_BUT_LOGS = (RECORD, _RECIPE, WORKER_CONFIG, STEPS, _SUMMARY,
                    _FRAMEWORK_CONFIG, _FRAMEWORK_SUMMARY)  # fmt: skip
 
 
+_DEFAULTS: Final = {name: field.default for name, field in StepRecord.model_fields.items()}
+_EXACT: Final[Mapping[str, frozenset[type]]] = {
+    **dict.fromkeys(_DEFAULTS, frozenset((float, type(None)))),
+    **dict.fromkeys(("tokens", "peak_memory_bytes"), frozenset((int, type(None)))),
+    **{"step": frozenset([int]), "step_time_s": frozenset([float]), "skipped": frozenset([bool])},
+}
+"""The types of the values of a step as the worker writes them; StepRecord takes others, too."""
+
+
 @dataclass(frozen=True)
 class StepsRead:
-    """The steps of a steps file, each with its line number, and what could not be read."""
+    """The steps of a steps file by the fields of StepRecord, and what could not be read.
 
-    steps: tuple[tuple[int, StepRecord], ...]
-    problems: tuple[Diagnostic, ...]
+    `lines` has the line of each step, and each of `columns` a value.
+    """
+
+    lines: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
+    problems: tuple[Diagnostic, ...] = ()
+
+    @classmethod
+    def of(
+        cls, steps: Iterable[tuple[int, StepRecord]], problems: tuple[Diagnostic, ...] = ()
+    ) -> "StepsRead":
+        """Steps, each with its line."""
+        rows = tuple(steps)
+        columns = {name: tuple(getattr(step, name) for _, step in rows) for name in _DEFAULTS}
+        return cls(tuple(line for line, _ in rows), columns, problems)
+
+    @property
+    def steps(self) -> tuple[tuple[int, StepRecord], ...]:
+        """Each step with its line."""
+        steps = (
+            StepRecord(**dict(zip(_DEFAULTS, row, strict=True))) for row in self.rows(*_DEFAULTS)
+        )
+        return tuple(zip(self.lines, steps, strict=True))
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """A tuple of some fields for each step, which may be `line`; None where it has none."""
+        known = {**self.columns, "line": self.lines}
+        return zip(*(known.get(name, repeat(None)) for name in names), strict=False)
+
+    def __len__(self) -> int:
+        return len(self.lines)
 
 
 class Worker(NamedTuple):
@@ -229,21 +270,41 @@ def find_runs(root: Path) -> list[RunDir]:
 def parse_steps(where: str, lines: Iterable[str]) -> StepsRead:
     """The steps in the lines of a steps file; `where` names the file in problems."""
     all_lines = list(lines)
-    whole = _parse_at_once(all_lines)
-    # As many as there are lines: each line is one step, for a step has no braces inside.
-    if len(whole) == len(all_lines):
-        return StepsRead(tuple(enumerate(whole, start=1)), ())
-    return _parse_each(where, all_lines)
+    columns = _parse_at_once(all_lines)
+    if columns is None:
+        return _parse_each(where, all_lines)
+    return StepsRead(range(1, len(all_lines) + 1), columns)
 
 
-def _parse_at_once(lines: Sequence[str]) -> tuple[StepRecord, ...]:
-    """All lines as one document, which is faster than line by line; nothing if one is damaged."""
+def _parse_at_once(lines: Sequence[str]) -> Mapping[str, Sequence[Any]] | None:
+    """The columns of lines that have the same fields, of the types that the worker writes.
+
+    None if any line has others or is damaged. All lines are one document, and their fields are
+    checked together: each line as a StepRecord takes three times as long.
+    """
     if not all(line[:1] == "{" and line[-1:] == "}" for line in lines):
-        return ()
+        return None
     try:
-        return _STEPS_OF_FILE.validate_json(f"[{','.join(lines)}]")
-    except ValidationError:
-        return ()
+        rows: Sequence[dict[str, Any]] = from_json(f"[{','.join(lines)}]")
+    except ValueError:
+        return None
+    # As many as there are lines: each line is one step, for a step has no braces inside.
+    if len(rows) != len(lines) or set(map(type, rows)) != {dict}:
+        return None
+    names = tuple(rows[0])
+    if not {"step", "step_time_s"} <= set(names) <= _DEFAULTS.keys():
+        return None
+    try:
+        cells = zip(*map(itemgetter(*names), rows), strict=True)
+    except KeyError:
+        return None
+    columns = dict(zip(names, cells, strict=True))
+    for name in _DEFAULTS.keys() - columns.keys():
+        columns[name] = (_DEFAULTS[name],) * len(rows)
+    is_exact = all(_EXACT[name] >= set(map(type, column)) for name, column in columns.items())
+    has_no_more = set(map(len, rows)) == {len(names)}
+    counts = is_exact and min(columns["step"]) > 0 and max(columns["step"]) <= MOST
+    return columns if counts and has_no_more else None
 
 
 def _parse_each(where: str, lines: Iterable[str]) -> StepsRead:
@@ -254,4 +315,4 @@ def _parse_each(where: str, lines: Iterable[str]) -> StepsRead:
             steps.append((number, StepRecord.model_validate_json(line)))
         except ValidationError as error:
             problems.append(Diagnostic(where, first_error(error), line=number))
-    return StepsRead(tuple(steps), tuple(problems))
+    return StepsRead.of(steps, tuple(problems))

@@ -6,22 +6,23 @@ Used by the runner before it counts a run as done, and by ingest. All functions 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 from perfdb import catalog
 from perfdb.aggregation import LONGEST_STEP_S, SHORTEST_STEP_S
 from perfdb.errors import Diagnostic
 from perfdb.record import Case, Note, NoteCode, Outcome
-from perfdb.run_record import NodeGroup, RunRecord, StepRecord, WorkerConfiguration, WorkerSummary
+from perfdb.run_record import NodeGroup, RunRecord, WorkerConfiguration, WorkerSummary
 from perfdb.rundir import StepsRead, Worker
 
 _PLANNED: Final = ("warmup_steps", "measured_steps", "seed")
 """What a record holds of its run next to the case, and a worker gets as arguments, too."""
+_ARGUMENTS: Final = frozenset((*_PLANNED, *Case.model_fields))
 
 
-def judged(
-    record: RunRecord, steps: Sequence[StepRecord], worker: Worker
-) -> tuple[Outcome, Note | None]:
+def judged(record: RunRecord, steps: StepsRead, worker: Worker) -> tuple[Outcome, Note | None]:
     """How a run ended, and why it has no figures if it has none."""
     if broken := not_finite(steps):
         return broken
@@ -63,30 +64,34 @@ def run_ended(outcome: Outcome) -> Note:
     return Note(NoteCode.RUN_ENDED, {"outcome": outcome.value})
 
 
-def not_finite(steps: Sequence[StepRecord]) -> tuple[Outcome, Note] | None:
+def not_finite(steps: StepsRead) -> tuple[Outcome, Note] | None:
     """The outcome and the reason of the first loss or gradient norm that is not finite."""
-    if all(map(math.isfinite, (it for one in steps for it in (one.loss, one.grad_norm) if it))):
+    losses, norms = steps.columns["loss"], steps.columns["grad_norm"]
+    if all(map(math.isfinite, filter(None, chain(losses, norms)))):
         return None
-    for step in steps:
-        for number, outcome, code in (
-            (step.loss, Outcome.NAN_LOSS, NoteCode.LOSS_NOT_FINITE),
-            (step.grad_norm, Outcome.NAN_GRAD_NORM, NoteCode.GRAD_NORM_NOT_FINITE),
-        ):
+    for step, *numbers in zip(steps.columns["step"], losses, norms, strict=True):
+        for number, outcome, code in zip(numbers, *_OF_NOT_FINITE, strict=True):
             if number is not None and not math.isfinite(number):
-                return outcome, Note.of(code, value=f"{number:g}", step=step.step)
+                return outcome, Note.of(code, value=f"{number:g}", step=step)
     return None
 
 
-def _gap(record: RunRecord, steps: Sequence[StepRecord]) -> Note | None:
+_OF_NOT_FINITE: Final = (
+    (Outcome.NAN_LOSS, Outcome.NAN_GRAD_NORM),
+    (NoteCode.LOSS_NOT_FINITE, NoteCode.GRAD_NORM_NOT_FINITE),
+)
+
+
+def _gap(record: RunRecord, steps: StepsRead) -> Note | None:
     """How the steps are not the planned ones, each once and in order; None if they are."""
-    for expected, step in enumerate(steps, start=1):
-        if step.step > expected:
+    for expected, step in enumerate(steps.columns["step"], start=1):
+        if step > expected:
             return Note(NoteCode.MISSING_STEP, {"step": expected})
-        if step.step < expected:
-            return Note(NoteCode.REPEATED_STEP, {"step": step.step})
-    planned = record.warmup_steps + record.measured_steps
-    if len(steps) < planned:
-        return Note(NoteCode.TOO_FEW_STEPS, {"num_steps": len(steps), "planned": planned})
+        if step < expected:
+            return Note(NoteCode.REPEATED_STEP, {"step": step})
+    num_steps, planned = len(steps), record.warmup_steps + record.measured_steps
+    if num_steps < planned:
+        return Note(NoteCode.TOO_FEW_STEPS, {"num_steps": num_steps, "planned": planned})
     return None
 
 
@@ -95,24 +100,29 @@ def damage(where: str, read: StepsRead) -> Diagnostic | None:
 
     It cannot if a line that is not the last is unreadable, or if a step has impossible values.
     """
-    last = read.steps[-1][0] if read.steps else 0
+    last = read.lines[-1] if read.lines else 0
     unreadable = [problem for problem in read.problems if (problem.line or 0) < last]
     if unreadable or len(read.problems) > 1:
         return (unreadable or read.problems)[0]
-    for line, step in read.steps:
-        for name in ("step_time_s", "step_time_min_s"):
-            seconds = getattr(step, name)
-            if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S:
-                message = f"{seconds:g} seconds is no duration of a step"
-                return Diagnostic(where, message, field=name, line=line)
-        for name in ("tokens", "peak_memory_bytes"):
-            count = getattr(step, name)
-            if count is not None and count < 0:
-                return Diagnostic(where, f"{count} is less than nothing", field=name, line=line)
-    return None
+    wrong = [
+        (line, name, f"{seconds:g} seconds is no duration of a step")
+        for name in ("step_time_s", "step_time_min_s")
+        for line, seconds in zip(read.lines, read.columns[name], strict=True)
+        if seconds is not None and not SHORTEST_STEP_S <= seconds <= LONGEST_STEP_S
+    ]
+    wrong += [
+        (line, name, f"{count} is less than nothing")
+        for name in ("tokens", "peak_memory_bytes")
+        for line, count in zip(read.lines, read.columns[name], strict=True)
+        if count is not None and count < 0
+    ]
+    if not wrong:
+        return None
+    line, name, message = min(wrong, key=itemgetter(0))
+    return Diagnostic(where, message, field=name, line=line)
 
 
-def contradiction(record: RunRecord, steps: Sequence[StepRecord], worker: Worker) -> Note | None:
+def contradiction(record: RunRecord, steps: StepsRead, worker: Worker) -> Note | None:
     """How the worker or the steps contradict the record; None if they agree.
 
     A figure of such a run would be stored for what it was not measured on.
@@ -144,7 +154,7 @@ def _of_summary(record: RunRecord, summary: WorkerSummary) -> Iterator[Note]:
 
 def _of_arguments(record: RunRecord, configuration: WorkerConfiguration) -> Iterator[Note]:
     for name, value in configuration.fields.items():
-        if name not in Case.model_fields and name not in _PLANNED:
+        if name not in _ARGUMENTS:
             continue
         expected = getattr(record if name in _PLANNED else record.case, name)
         if value != (list(expected) if isinstance(expected, tuple) else expected):
@@ -152,15 +162,16 @@ def _of_arguments(record: RunRecord, configuration: WorkerConfiguration) -> Iter
             yield Note(NoteCode.OTHER_ARGUMENT, params)
 
 
-def _of_steps(record: RunRecord, steps: Sequence[StepRecord]) -> Iterator[Note]:
+def _of_steps(record: RunRecord, steps: StepsRead) -> Iterator[Note]:
     size, length = record.case.global_batch_size, record.case.sequence_length
-    odd = next((s for s in steps if s.tokens is not None and s.tokens != size * length), None)
-    if odd is not None:
-        params = {"step": odd.step, "tokens": odd.tokens}
+    numbers, tokens = steps.columns["step"], steps.columns["tokens"]
+    if odd := set(tokens) - {None, size * length}:
+        step, count = next(it for it in zip(numbers, tokens, strict=True) if it[1] in odd)
+        params = {"step": step, "tokens": count}
         sizes = {"global_batch_size": size, "sequence_length": length}
         yield Note(NoteCode.OTHER_TOKENS, {**params, **sizes})
     planned = record.warmup_steps + record.measured_steps
-    last = max((step.step for step in steps), default=0)
+    last = max(numbers, default=0)
     if last > planned:
         yield Note(NoteCode.UNPLANNED_STEP, {"step": last, "planned": planned})
 

@@ -86,7 +86,7 @@ def _withheld(run: RunDir, record: RunRecord) -> str | None:
         return str(error)
     if problem := damage(str(run.steps), steps):
         return str(problem)
-    _, why = judged(record, [step for _, step in steps.steps], worker)
+    _, why = judged(record, steps, worker)
     note = why or model_shape(record.case.model, worker.configuration)
     return note_text(note) if note else None
 

@@ -120,7 +120,7 @@ def checked(record: RunRecord, run: RunDir, diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis, unless a run that finished contradicts what was planned."""
     if diagnosis.outcome is not Outcome.FINISHED:
         return diagnosis
-    other = contradiction(record, run.read_steps(), run.read_worker())
+    other = contradiction(record, run.parse_steps(), run.read_worker())
     return Diagnosis(Outcome.FAILED, note_text(other)) if other else diagnosis
 
 

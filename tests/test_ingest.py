@@ -534,6 +534,11 @@ PIECES = [
 @example([f"{WHOLE[0]},{BEGUN}", ENDED])
 @example([BEGUN, ENDED])
 @example([f"{WHOLE[0]},{WHOLE[1]}", ""])
+@example(['{"step":1,"step_time_s":4}', '{"step":2,"step_time_s":4.5}'])
+@example(['{"step":1,"step_time_s":4.0}', '{"step_time_s":4.5,"step":2}'])
+@example(['{"step":1,"step_time_s":4.0}', '{"step":2,"loss":4.5}'])
+@example(['{"step":0,"step_time_s":4.0}', '{"step":2,"step_time_s":4.5}'])
+@example(['{"step":1,"step_time_s":4.0,"tokens":1.0}', '{"step":2,"step_time_s":4.5,"tokens":{}}'])
 def test_a_steps_file_is_read_at_once_as_line_by_line(lines: list[str]) -> None:
     """Whatever is wrong with a line, it is the line that is told, and no other step is lost."""
     alone = [parse_steps("steps.jsonl", [line]) for line in lines]

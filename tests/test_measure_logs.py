@@ -20,6 +20,7 @@ from perfdb.messages import note_text
 from perfdb.pages.base import PageContext
 from perfdb.record import Figures, Note, NoteCode, Outcome, PartialCase
 from perfdb.run_record import StepRecord
+from perfdb.rundir import StepsRead
 from tests import factories
 from tests.trees import rows_of
 
@@ -315,7 +316,7 @@ def test_a_log_is_judged_in_columns_as_it_is_step_by_step(
     reason = note_text(result.withheld) if result.withheld else None
     notes = [note_text(note) for note in result.notes]
     message = f"{SKIPPED}{len(skips)} of {len(picked)}, the first is step {skips and skips[0].step}"
-    odd = validity.not_finite(records)
+    odd = validity.not_finite(StepsRead.of(enumerate(records, start=1)))
     if odd:
         assert (odd[0], end.error) == (result.outcome, reason)
     elif len(skips) > len(kept):

@@ -24,7 +24,7 @@ FIGURES = (
 
 
 def read_of(steps: list[StepRecord]) -> StepsRead:
-    return StepsRead(tuple(enumerate(steps, start=1)), ())
+    return StepsRead.of(enumerate(steps, start=1))
 
 
 def figures_of(record: RunRecord, steps: list[StepRecord]) -> dict[str, object]:

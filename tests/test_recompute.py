@@ -298,10 +298,10 @@ def _stored(times: list[float], window: aggregation.Window) -> tuple[StoredRun, 
     """A run as ingest reads it, and its steps."""
     steps = factories.steps(times)
     record = factories.record(warmup_steps=0, measured_steps=len(times))
-    measured = measure.of_run(record, StepsRead(tuple(enumerate(steps, 1)), ()), Worker(), "c")
-    result = measure.with_figures(
-        measured.result, selection.pick_steps(measured.steps, window), window
-    )
+    read = StepsRead.of(enumerate(steps, 1))
+    measured = measure.of_run(record, read, Worker(), "c")
+    picked = selection.pick_run_steps(read, window)
+    result = measure.with_figures(measured.result, picked, window)
     stored = StoredRun(result, 1, 1, "r", 1, Outcome.FINISHED, of_log=False)
     peak = steps[0].peak_memory_bytes
     return stored, [

@@ -67,8 +67,13 @@ def by_formula(row: Result, convention: Convention) -> Interval | None:
     A convention that leaves out attention between packed examples leaves it out within them too,
     where it is short: 1.5 % more.
     """
-    value = formula(row, convention)
-    more = 0.015 if convention.packed_fine_tuning and row.task != "pretrain" else 0.0
+    return _by_formula(row.model, row.sequence_length, row.task, convention)
+
+
+@cache
+def _by_formula(name: str, length: int, task: Task, convention: Convention) -> Interval | None:
+    value = _formula(name, length, task, convention)
+    more = 0.015 if convention.packed_fine_tuning and task != "pretrain" else 0.0
     return Interval(value, value / 1.001, value / (0.999 - more)) if value else None
 
 
@@ -79,13 +84,20 @@ def implied_tflops(row: Result, tokens: Interval | None) -> Interval | None:
     its name states to be active, and 4 in LoRA, which computes no gradients of frozen weights.
     Source: Kaplan et al., "Scaling Laws for Neural Language Models", section 2.1.
     """
-    counts = [count for one in flops.CONVENTIONS.values() if (count := formula(row, one))]
-    if not counts and (billions := _active_billions(row.model)):
-        counts = [billions * (4 if row.task == "lora" else 6)]
+    counts = _counts(row.model, row.sequence_length, row.task)
     if tokens is None or not counts:
         return None
     least, most = min(counts) / 1000, max(counts) / 1000
     return Interval(tokens.value * least, tokens.low * least, tokens.high * most)
+
+
+@cache
+def _counts(name: str, length: int, task: Task) -> Sequence[float]:
+    every = flops.CONVENTIONS.values()
+    counts = [count for one in every if (count := _formula(name, length, task, one))]
+    if not counts and (billions := _active_billions(name)):
+        counts = [billions * (4 if task == "lora" else 6)]
+    return counts
 
 
 def most_per_token(row: Result) -> tuple[float, float] | None:

@@ -3,10 +3,9 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import inf, isclose
-from typing import Final
+from typing import Final, NamedTuple
 
 from perfdb import fields
 from perfdb.record import Result
@@ -24,8 +23,7 @@ _ROUNDOFF = 1e-9
 """The relative error that floating-point arithmetic may add; two intervals that touch agree."""
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A positive number and its bounds."""
 
     value: float

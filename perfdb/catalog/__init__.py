@@ -7,7 +7,7 @@ add systems and models of their own in perfdb.toml, which `perfdb.config` reads.
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from perfdb import config
@@ -117,6 +117,7 @@ def precision_of(printed: str) -> str | None:
     return _precisions_spelled().get(squeezed(printed))
 
 
+@lru_cache(maxsize=256)
 def system_of_gpu(gpu: str) -> System | None:
     """The system of the GPU that reports such a name; None if no system has such a GPU.
 

@@ -5,7 +5,7 @@ SQLite a statement for each row takes twice as long as one for many.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 
 from sqlalchemy import JSON, Connection, Date, Dialect, TableClause
@@ -62,8 +62,15 @@ def _translated(
             translated = kind.dialect_impl(dialect).bind_processor(dialect)
             if translated and isinstance(kind, Moment):
                 translated = lru_cache(maxsize=1024)(translated)  # most rows have the same moment
+            elif translated and isinstance(kind, JSON):
+                translated = partial(_json_cell, translated)
             translations += [(place, translated)] if translated else []
     return (_cells(row, translations) for row in rows) if translations else rows
+
+
+def _json_cell(translated: Translation, value: object) -> object:
+    """A cell of JSON; most are empty."""
+    return "{}" if value == {} else translated(value)
 
 
 def _cells(row: Cells, translations: Sequence[tuple[int, Translation]]) -> Cells:

@@ -3,6 +3,7 @@
 Ids are looked up by natural key before anything is inserted, so that what is known costs no write.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TypeVar
@@ -90,7 +91,8 @@ def among(
         from sqlalchemy.dialects.postgresql import ARRAY  # noqa: PLC0415 - SQLite does without
 
         return column == sa.any_(sa.literal(wanted, ARRAY(sa.Text)))
-    return column.in_(sa.bindparam(None, wanted, expanding=True))
+    values = sa.func.json_each(json.dumps(wanted)).table_valued("value")
+    return column.in_(sa.select(values.c.value))
 
 
 def known(

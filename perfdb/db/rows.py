@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from perfdb.db.packing import Packed, packed
 from perfdb.jsonfile import content_hash
@@ -13,6 +13,7 @@ from perfdb.record import Case, Note, Origin, Outcome, Release, RunKind
 
 if TYPE_CHECKING:  # a site needs no numpy
     from perfdb.formats.columns import Steps
+    from perfdb.rundir import StepsRead
 
 
 Natural = tuple[str, str, str, int]
@@ -129,13 +130,19 @@ class ResultRow:
     stated: Mapping[str, object] = field(default_factory=dict)
     """What the options of the command line state of it, as `Checked.stated` has it."""
 
+    def changed(self, **values: object) -> Self:
+        """The same with other values: dataclasses.replace takes ten times as long."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), **values)
+        return other
+
 
 @dataclass(frozen=True)
 class MeasuredRun:
     """A run as it is stored: its row, its steps and its one result."""
 
     run: RunRow
-    steps: "Steps"
+    steps: "Steps | StepsRead"
     result: ResultRow
 
 
@@ -173,7 +180,7 @@ class RunFiles:
         return content_hash({name: file.sha256 for name, file in self.by_name.items()})
 
 
-def step_rows(steps: "Steps") -> list[StepRow]:
+def step_rows(steps: "Steps | StepsRead") -> list[StepRow]:
     """The rows that are stored of steps."""
     names = ("line" if name == "source_line" else name for name in StepRow._fields)
     return [StepRow._make(row) for row in steps.rows(*names)]

@@ -272,13 +272,11 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
             connection.execute(delete(table).where(table.c.run_id.in_(ids)))
 
 
-def _put_steps(connection: Connection, read: Sequence[tuple[int, RunInput]]) -> None:
-    """Store the steps of runs, joined: many runs have few steps each."""
-    parts = [one.run.steps for _, one in read]
-    together = parts[0] if len(parts) == 1 else parts[0].joined(parts)
-    numbers = chain.from_iterable(repeat((number,), len(one.run.steps)) for number, one in read)
-    rows = map(add, numbers, together.rows(*STEP_COLUMNS, "line"))
-    bulk.add(connection, steps, ("run_id", *STEP_COLUMNS, "source_line"), rows)
+def _put_steps(connection: Connection, read: Iterable[tuple[int, RunInput]]) -> None:
+    names = (*STEP_COLUMNS, "line")
+    rows = (map(add, repeat((number,)), one.run.steps.rows(*names)) for number, one in read)
+    columns = ("run_id", *STEP_COLUMNS, "source_line")
+    bulk.add(connection, steps, columns, chain.from_iterable(rows))
 
 
 def _put_files(

@@ -10,7 +10,7 @@ LoraCount = Literal["frozen", "share", "full"]
 """How LoRA is counted; `perfdb.flops.lora.flops` explains each."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Convention:
     """What is counted. Releases differ in it, so every figure says which it follows.
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -80,15 +81,15 @@ class RunFound:
     def files(self) -> RunFiles:
         """Its files, each read once, when they are first asked for. Raises OSError.
 
-        The record comes first: if it states that the run has ended, nobody writes to the others.
+        The record was read first: if it states that the run has ended, nobody writes to the others.
         """
-        by_name = {
-            name: SourceFile(
-                self.source.place.name(path), content, RUN_DIRECTORY, RUN_PARSER_VERSION
-            )
-            for name, path, is_log in self.run.files()
-            if (content := _content(path, self.scratch, is_log=is_log)) is not None
-        }
+        by_name = {}
+        for name, path, is_log in self.run.files():
+            is_record = name == RECORD
+            content = self.record if is_record else _content(path, self.scratch, is_log=is_log)
+            if content is not None:
+                where = self.source.place.name(path)
+                by_name[name] = SourceFile(where, content, RUN_DIRECTORY, RUN_PARSER_VERSION)
         return RunFiles(by_name, RECORD, STEPS if STEPS in by_name else RECORD, self.stamp)
 
     def bytes_of(self, name: str) -> bytes:
@@ -108,7 +109,8 @@ def find_run(
         settled = all(status.st_ctime_ns < settled_ns for _, status in found)
         stamp = hashlib.sha256(repr(known).encode()).hexdigest() if settled else None
         size = sum(status.st_size for _, status in found)
-        return RunFound(source, run.record.read_bytes(), size, stamp, window, scratch)
+        with FileIO(f"{source.path}/{RECORD}") as file:
+            return RunFound(source, file.readall(), size, stamp, window, scratch)
     except OSError as error:
         return _unreadable(source.where, error)
 
@@ -124,8 +126,10 @@ def parse_run(found: RunFound) -> RunRead | Skipped | Rejected:
             return Skipped(found.path, reason="running")
         if record.outcome is None:
             # Its runner may have ended it since its files were read; nobody writes to them now.
-            found = replace(found)
-            record = _record(found)
+            again = find_run(found.source, found.window, found.scratch)
+            if isinstance(again, Rejected):
+                return again
+            found, record = again, _record(again)
         where = found.source.place.name(f"{found.source.path}/{STEPS}")
         steps = parse_steps(where, found.bytes_of(STEPS).decode(errors="replace").splitlines())
         if problem := damage(where, steps):
@@ -139,7 +143,7 @@ def parse_run(found: RunFound) -> RunRead | Skipped | Rejected:
     notes = tuple(_notes(found.path, record, run.result))
     window = found.window.name if found.window else None
     if window:
-        run = replace(run, result=replace(run.result, stated={"window": window}))
+        run = replace(run, result=run.result.changed(stated={"window": window}))
     return RunRead(found.path, notes=notes, run=run, files=found.files, window=window)
 
 
