@@ -7,7 +7,7 @@ its own place is known.
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,8 @@ KEYS: Final = "perfdb"
 SCHEME: Final = "perfdb:"
 FILE_SCHEME: Final = "perfdb-file:"
 _LINK: Final = re.compile(rf'href="({SCHEME}|{FILE_SCHEME})([^"?#]*)')
-_COMMIT: Final = re.compile("[0-9a-f]{40,}")
+_COMMIT_DIGITS: Final = 40
+_COMMIT: Final = re.compile(f"[0-9a-f]{{{_COMMIT_DIGITS},}}")
 _TAG: Final = re.compile(r"<[^<>]*>")
 _WORD: Final = re.compile(r"\w+")
 
@@ -47,7 +48,7 @@ def render_text(source: str, **values: object) -> Markup:
 
 def href(text: str, target: str) -> Markup:
     """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
-    return Markup(f'<a href="{escape(target)}">{short_hash(text)}</a>')
+    return Markup(f'<a href="{escaped(target)}">{short_hash(text)}</a>')
 
 
 def link(text: str, document: str, anchor: str = "") -> Markup:
@@ -59,13 +60,25 @@ def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
     return escape(separator).join(part for part in parts if part)
 
 
+def escaped(value: object) -> str:
+    """A value within HTML; markup as it is."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return str(value)
+    return _escaped(value)
+
+
+@lru_cache(maxsize=10_000)
+def _escaped(text: str) -> str:
+    return str(escape(text))
+
+
 def paragraph(text: str, class_: str = "") -> Markup:
     classes = f' class="{escape(class_)}"' if class_ else ""
     return Markup(f"<p{classes}>{escape(text)}</p>\n" if text else "")
 
 
 def badge(text: str, class_: str = "") -> Markup:
-    return Markup(f'<span class="perf-badge {escape(class_ or text)}">{escape(text)}</span>')
+    return Markup(f'<span class="perf-badge {escaped(class_ or text)}">{escaped(text)}</span>')
 
 
 def code(text: str) -> Markup:
@@ -75,8 +88,10 @@ def code(text: str) -> Markup:
 
 def short_hash(text: str) -> Markup:
     """Text in which the hash of a commit shows its start; copies and filters have the whole."""
-    marked = _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', str(escape(text)))
-    return Markup(marked)
+    shown = escaped(text)
+    if len(shown) >= _COMMIT_DIGITS:
+        shown = _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', shown)
+    return Markup(shown)
 
 
 def with_short_hashes(text: str) -> str:
