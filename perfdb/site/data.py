@@ -66,8 +66,18 @@ class SiteResult(Result):
         """Short: many pages are made of many results, and are known by what they are made of."""
         return f"SiteResult({self.digest})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Its values without their names: a build reads back all results that it has kept."""
+        return _restored, (self.digest, *(getattr(self, name) for name in _VALUES))
+
 
 _VALUES: Final = tuple(field.name for field in fields(SiteResult))
+
+
+def _restored(digest: str, *values: object) -> SiteResult:
+    one = SiteResult.__new__(SiteResult)
+    vars(one).update(zip(_VALUES, values, strict=True), digest=digest)
+    return one
 
 
 def _digest(values: object) -> str:

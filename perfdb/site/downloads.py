@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,10 @@ FORMATS: Final[Sequence[ExportFormat]] = (
     (csv, json_export, parquet) if find_spec("pyarrow") else (csv, json_export)
 )
 FORMAT_TITLES: Final = {csv.NAME: "CSV", json_export.NAME: "JSON", parquet.NAME: "Parquet"}
+
+
+WrittenRow = tuple[WrittenTable, int]
+"""A table, and the place of a row in it."""
 
 
 def table_of(results: Iterable[SiteResult]) -> Table:
@@ -56,13 +60,26 @@ def write_table(path: Path, table: Table) -> list[Path]:
     return [write(path.with_name(f"{path.name}.{it.NAME}"), it.render(table)) for it in FORMATS]
 
 
-def write_download(
-    folder: Path, name: str, results: Iterable[SiteResult], taken: Collection[str]
-) -> list[Path]:
+def selected(rows: Iterable[WrittenRow]) -> WrittenTable:
+    """Some rows of written tables, one or more, as a table."""
+    known = list(rows)
+    tables = {id(table): table for table, _ in known}
+    starts = dict(zip(tables, accumulate(len(it.lines) for it in tables.values()), strict=True))
+    every = joined(list(tables.values()))
+    places = [starts[id(table)] - len(table.lines) + place for table, place in known]
+    return WrittenTable(
+        every.columns,
+        objects=[every.objects[place] for place in places],
+        lines=[every.lines[place] for place in places],
+        arrow=every.arrow.take(places) if every.arrow else None,
+    )
+
+
+def write_download(folder: Path, name: str, table: Table, taken: Collection[str]) -> list[Path]:
     """Write the files of a table; a name that another table of the document has gets a number.
 
     `taken` are the paths of the files of the document's other tables.
     """
     stems = (name if number == 1 else f"{name}-{number}" for number in count(1))
     stem = next(it for it in stems if str(folder / f"{it}.{csv.NAME}") not in taken)
-    return write_table(folder / stem, table_of(results))
+    return write_table(folder / stem, table)

@@ -28,7 +28,8 @@ _LINK: Final = re.compile(rf'href="({SCHEME}|{FILE_SCHEME})([^"?#]*)')
 _COMMIT_DIGITS: Final = 40
 _COMMIT: Final = re.compile(f"[0-9a-f]{{{_COMMIT_DIGITS},}}")
 _TAG: Final = re.compile(r"<[^<>]*>")
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"row-[0-9a-f]{12}|\w+")
+"""A word that the search knows, or the anchor of a row, which it does not: there are many."""
 
 
 def to(document: str, anchor: str = "") -> str:
@@ -101,7 +102,14 @@ def with_short_hashes(text: str) -> str:
 
 def facts(label: str, items: Iterable[tuple[str, str]]) -> Markup:
     """Names and what is known of them: a table of two columns without a head."""
-    return render("facts", label=label, items=items)
+    rows = "".join([
+        f'<tr><th scope="row">{escaped(name)}</th>\n<td>{escaped(text)}</td>\n</tr>'
+        for name, text in items
+    ])  # fmt: skip
+    return Markup(
+        f'<div class="perf-facts-wrap"><table class="perf-facts" aria-label="{escaped(label)}">'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
 
 
 def _environment() -> Environment:
@@ -137,7 +145,7 @@ def made_html(html: str, names: Iterable[str] = ()) -> made_block:
     """HTML as a node. The search finds it by its words without numbers, and by `names`."""
     texts = dict.fromkeys((*_TAG.split(html), *names))
     words = dict.fromkeys(_WORD.findall(" ".join(texts)))
-    known = " ".join(word for word in words if not word.isdecimal())
+    known = " ".join(it for it in words if not it.isdecimal() and not it.startswith("row-"))
     return made_block("", nodes.Text(known), html=str(html))
 
 
