@@ -221,7 +221,7 @@ class Audited:
     @cached_property
     def open(self) -> list[Finding]:
         """Its errors and warnings that nobody has explained."""
-        return [it for it, kind in zip(self.findings, self.kinds, strict=True) if kind in GRAVE]
+        return [it for it in self.objections if it.kind in GRAVE]
 
 
 KINDS: Final = (*(severity.value for severity in Severity), "explained")

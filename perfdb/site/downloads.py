@@ -3,14 +3,14 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
-from itertools import accumulate, count
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 from perfdb.export import csv, parquet
 from perfdb.export import json as json_export
 from perfdb.export import results as exported
-from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable, pyarrow
+from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable, arrow_of, pyarrow
 from perfdb.site.data import SiteResult
 from perfdb.site.files import write
 
@@ -63,15 +63,12 @@ def write_table(path: Path, table: Table) -> list[Path]:
 def selected(rows: Iterable[WrittenRow]) -> WrittenTable:
     """Some rows of written tables, one or more, as a table."""
     known = list(rows)
-    tables = {id(table): table for table, _ in known}
-    starts = dict(zip(tables, accumulate(len(it.lines) for it in tables.values()), strict=True))
-    every = joined(list(tables.values()))
-    places = [starts[id(table)] - len(table.lines) + place for table, place in known]
+    columns, objects = known[0][0].columns, [table.objects[place] for table, place in known]
     return WrittenTable(
-        every.columns,
-        objects=[every.objects[place] for place in places],
-        lines=[every.lines[place] for place in places],
-        arrow=every.arrow.take(places) if every.arrow else None,
+        columns,
+        objects=objects,
+        lines=[table.lines[place] for table, place in known],
+        arrow=arrow_of(columns, objects) if parquet in FORMATS else None,
     )
 
 
