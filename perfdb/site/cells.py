@@ -55,10 +55,6 @@ class HtmlCell(NamedTuple):
     evidence: str = ""
 
 
-def cell(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    return cells(column, [result])[0]
-
-
 def cells(column: ShownColumn, results: Iterable[SiteResult]) -> list[HtmlCell]:
     """A cell for each result. Those of a column with few values are made once for each."""
     if (printer := PRINTERS.get(column.kind)) is not None:
