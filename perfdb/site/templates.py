@@ -58,7 +58,7 @@ def link(text: str, document: str, anchor: str = "") -> Markup:
 
 def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
     """Parts one after the other, without the empty ones."""
-    return escape(separator).join(part for part in parts if part)
+    return Markup(escaped(separator).join([escaped(part) for part in parts if part]))
 
 
 def escaped(value: object) -> str:
@@ -74,8 +74,8 @@ def _escaped(text: str) -> str:
 
 
 def paragraph(text: str, class_: str = "") -> Markup:
-    classes = f' class="{escape(class_)}"' if class_ else ""
-    return Markup(f"<p{classes}>{escape(text)}</p>\n" if text else "")
+    classes = f' class="{escaped(class_)}"' if class_ else ""
+    return Markup(f"<p{classes}>{escaped(text)}</p>\n" if text else "")
 
 
 def badge(text: str, class_: str = "") -> Markup:
@@ -84,7 +84,7 @@ def badge(text: str, class_: str = "") -> Markup:
 
 def code(text: str) -> Markup:
     """A name of a program."""
-    return Markup(f"<code>{escape(text)}</code>")
+    return Markup(f"<code>{escaped(text)}</code>")
 
 
 def short_hash(text: str) -> Markup:
