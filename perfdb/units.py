@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import lru_cache
 
 UNKNOWN = "–"
 """The text of a value that is not known. Never 0."""
@@ -51,6 +52,7 @@ def told_apart(one: float, other: float, figures: int) -> tuple[str, str]:
     return significant(one, digits), significant(other, digits)
 
 
+@lru_cache(maxsize=10_000)
 def regrouped(printed: str) -> str:
     """'13812.50' → '13,812.50': a printed number with our separators; other text unchanged."""
     found = _PRINTED.fullmatch(printed)

@@ -53,14 +53,7 @@ class Table:
     @cached_property
     def arrow(self) -> Any:
         """The rows as a pyarrow.Table. Raises InputError where pyarrow is not installed."""
-        schema = parquet_schema(self.columns)
-        from pyarrow import json as reader  # noqa: PLC0415  not everyone who exports has it
-
-        # Of Python's lists pyarrow makes arrays only after it has loaded pandas; not so of JSON.
-        lines = b"\n".join(self.objects)
-        options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-        size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-        return reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
+        return arrow_of(self.columns, self.objects)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +64,18 @@ class WrittenTable(Table):
     objects: list[bytes]
     lines: list[bytes]
     arrow: Any = None
+
+
+def arrow_of(columns: Iterable[Column], objects: Iterable[bytes]) -> Any:
+    """Rows that are written as JSON, as a pyarrow.Table. Raises InputError without pyarrow."""
+    schema = parquet_schema(columns)
+    from pyarrow import json as reader  # noqa: PLC0415  not everyone who exports has it
+
+    # Of Python's lists pyarrow makes arrays only after it has loaded pandas; not so of JSON.
+    lines = b"\n".join(objects)
+    options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    size = reader.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+    return reader.read_json(io.BytesIO(lines), size, options) if lines else schema.empty_table()
 
 
 @dataclass(frozen=True)

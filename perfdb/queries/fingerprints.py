@@ -65,7 +65,7 @@ def contents() -> tuple[Rows, ...]:
     sums = [func.sum(flag if it == "skipped" else steps.c[it]) for it in STEP_COLUMNS]
     return (
         _content(every, (*results.c, *cases.c)),
-        _content(every.distinct(), names),
+        _content(every.group_by(cases.c.framework, *(table.c.id for table in shared)), names),
         _content(all_revisions().where(results.c.superseded)),
         _content(
             current.join(findings, findings.c.result_id == results.c.id),

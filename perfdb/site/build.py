@@ -22,10 +22,11 @@ from perfdb.audit.review import Entry
 from perfdb.db.session import is_missing, reading, store_url
 from perfdb.db.sources import content
 from perfdb.errors import Diagnostic, InputError, PerfdbError
+from perfdb.export.formats import Table
 from perfdb.rundir import RECORD
 from perfdb.site import files, read, redaction, settings
-from perfdb.site.data import SiteData
-from perfdb.site.downloads import joined, write_table
+from perfdb.site.data import SiteData, SiteResult
+from perfdb.site.downloads import WrittenRow, joined, selected, write_table, written
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.page import SitePage, key_of
 from perfdb.site.pages import (
@@ -112,6 +113,19 @@ class Site:
         of_pages = {name: key_of(page.body) for name, page in self.pages.items()}
         every = hashlib.sha256(repr(of_pages).encode()).hexdigest()
         return of_pages | {OVERVIEW: every}
+
+    @cached_property
+    def _rows(self) -> dict[int, WrittenRow]:
+        """The place of each current result in the table of its release, by its number."""
+        return {
+            result.result_id: (release.exported, place)
+            for release in self.kept.rows.values()
+            for place, result in enumerate(release.current)
+        }
+
+    def written(self, results: Iterable[SiteResult]) -> Table:
+        """Results as the file of all results has them; one that is not in it is written here."""
+        return selected(self._rows.get(it.result_id) or (written([it]), 0) for it in results)
 
     def write(self) -> set[Path]:
         """Write the documents and the files they lead to; the files that there are now.

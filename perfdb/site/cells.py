@@ -6,7 +6,7 @@ source line or run.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isclose
 from typing import Final, NamedTuple
@@ -21,7 +21,7 @@ from perfdb.site.addresses import result_row
 from perfdb.site.columns import Kind, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.grouping import release_title
-from perfdb.site.templates import badge, href, joined, link, render_text, to
+from perfdb.site.templates import badge, escaped, href, joined, link, to
 from perfdb.stated import MFU, figure, is_computed
 
 COMPUTED: Final = " (computed)"
@@ -55,8 +55,19 @@ class HtmlCell(NamedTuple):
     evidence: str = ""
 
 
-def cell(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    return PRINTERS.get(column.kind, _plain)(column, result)
+def cells(column: ShownColumn, results: Iterable[SiteResult]) -> list[HtmlCell]:
+    """A cell for each result. Those of a column with few values are made once for each."""
+    if (printer := PRINTERS.get(column.kind)) is not None:
+        return [printer(column, it) for it in results]
+    made: dict[object, HtmlCell] = {}
+    found = []
+    for it in results:
+        value, text = known(column, it), _text(column, it)
+        key = text, value, type(value)  # True is 1, and prints otherwise
+        if key not in made:
+            made[key] = _plain(column, text, value)
+        found.append(made[key])
+    return found
 
 
 def known(column: ShownColumn, result: SiteResult) -> object:
@@ -70,9 +81,18 @@ def known(column: ShownColumn, result: SiteResult) -> object:
 
 def as_printed(column: ShownColumn, result: SiteResult) -> str | None:
     """What the page printed in this column, where that is still the result's value; else None."""
-    names = [_PRINTED_AS.get(field, field) for field in column.fields]
-    text = next((result.printed[it] for it in names if it in result.printed), None)
-    value = known(column, result)
+    return _as_printed(column, _text(column, result), known(column, result))
+
+
+def _text(column: ShownColumn, result: SiteResult) -> str | None:
+    """What the page printed in this column."""
+    for field in column.fields:
+        if (text := result.printed.get(_PRINTED_AS.get(field, field))) is not None:
+            return text
+    return None
+
+
+def _as_printed(column: ShownColumn, text: str | None, value: object) -> str | None:
     if text is None or (column.ours and column.kind in _NAMED):
         return None
     if is_absent(text):
@@ -169,14 +189,15 @@ def flag_mark(result: SiteResult, *, sign: bool = False) -> Markup:
     """
     if result.flag is None:
         return Markup("")
-    return render_text(
-        '<a class="perf-flag {{ "perf-sign " if sign }}{{ flag.kind }}" href="{{ entry }}" '
-        'title="{% if sign %}{{ flag.counts }} {% endif %}found by the audit"'
-        '{% if sign %} aria-label="{{ flag.counts }} found by the audit">{% else %}>'
-        '<span aria-hidden="true">⚑</span> {{ flag.counts }}{% endif %}</a>',
-        flag=result.flag,
-        entry=addresses.audit_entry(result.framework, result.release, result.flag.anchor),
-        sign=sign,
+    kind, counts = result.flag.kind, escaped(result.flag.counts)
+    entry = addresses.audit_entry(result.framework, result.release, result.flag.anchor)
+    by = "found by the audit"
+    classes, title, behind = kind, by, f'><span aria-hidden="true">⚑</span> {counts}'
+    if sign:
+        classes, title = f"perf-sign {kind}", f"{counts} {by}"
+        behind = f' aria-label="{title}">'
+    return Markup(
+        f'<a class="perf-flag {classes}" href="{escaped(entry)}" title="{title}"{behind}</a>'
     )
 
 
@@ -254,20 +275,19 @@ def is_shown(column: ShownColumn, made: Sequence[HtmlCell], results: Sequence[Si
     )
 
 
-def _plain(column: ShownColumn, result: SiteResult) -> HtmlCell:
-    value = known(column, result)
-    text = as_printed(column, result) or formatted(column, value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or _SORTED.fullmatch(text):
-        return HtmlCell(text)
-    return HtmlCell(text, sort=value)
+def _plain(column: ShownColumn, text: str | None, value: object) -> HtmlCell:
+    shown = _as_printed(column, text, value) or formatted(column, value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or _SORTED.fullmatch(shown):
+        return HtmlCell(shown)
+    return HtmlCell(shown, sort=value)
 
 
 def _figure(column: ShownColumn, result: SiteResult) -> HtmlCell:
     """A figure; in our own tables one that is not stated is computed from those that are."""
-    name = column.fields[0]
-    if column.ours and known(column, result) is None and is_computed(result, name):
+    name, value = column.fields[0], known(column, result)
+    if column.ours and value is None and is_computed(result, name):
         return HtmlCell(marked(result, name), sort=figure(result, name))
-    return _plain(column, result)
+    return _plain(column, _text(column, result), value)
 
 
 def _titled(column: ShownColumn, result: SiteResult) -> HtmlCell:

@@ -1,12 +1,11 @@
 """The columns of tables: the profiles of published pages, of models, systems and runs."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
-
-from ruamel.yaml import YAML
 
 from perfdb.fields import BY_NAME
 from perfdb.site.data import SiteResult
@@ -27,7 +26,7 @@ class Term:
 
 
 def _terms() -> dict[str, Term]:
-    read = YAML(typ="safe", pure=True).load(Path(__file__).with_name("terms.yaml"))
+    read = tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))
     return {short: Term(short, **words) for short, words in read.items()}
 
 

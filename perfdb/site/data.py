@@ -1,14 +1,15 @@
 """What the pages show, as values."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perfdb.audit.report import counts
+from perfdb.audit.report import of_kinds
 from perfdb.compare.coverage import RowCoverage
 from perfdb.compare.run_diff import RunFacts
 from perfdb.messages import note_text
@@ -66,8 +67,18 @@ class SiteResult(Result):
         """Short: many pages are made of many results, and are known by what they are made of."""
         return f"SiteResult({self.digest})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Its values without their names: a build reads back all results that it has kept."""
+        return _restored, (self.digest, *(getattr(self, name) for name in _VALUES))
+
 
 _VALUES: Final = tuple(field.name for field in fields(SiteResult))
+
+
+def _restored(digest: str, *values: object) -> SiteResult:
+    one = SiteResult.__new__(SiteResult)
+    vars(one).update(zip(_VALUES, values, strict=True), digest=digest)
+    return one
 
 
 def _digest(values: object) -> str:
@@ -179,7 +190,13 @@ def objections(findings: Iterable[Finding]) -> list[Finding]:
 def flag_of(findings: Iterable[Finding], anchor: str) -> Flag | None:
     """The mark of a result with these, the gravest first; None where none objects to it."""
     raised = objections(findings)
-    return Flag(counts(raised), raised[0].kind, anchor) if raised else None
+    kinds = tuple(it.kind for it in raised)
+    return Flag(_counts(kinds), kinds[0], anchor) if raised else None
+
+
+@lru_cache(maxsize=1000)
+def _counts(kinds: tuple[str, ...]) -> str:
+    return of_kinds(Counter(kinds))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -211,7 +228,7 @@ class Audited:
     @cached_property
     def open(self) -> list[Finding]:
         """Its errors and warnings that nobody has explained."""
-        return [it for it, kind in zip(self.findings, self.kinds, strict=True) if kind in GRAVE]
+        return [it for it in self.objections if it.kind in GRAVE]
 
 
 KINDS: Final = (*(severity.value for severity in Severity), "explained")

@@ -79,7 +79,7 @@ class SiteDirective(SphinxDirective):
         """The files of a table; the search finds it by the titles of its models, too."""
         folder = Path(self.env.srcdir, DOWNLOADS, self.env.docname)
         taken = set(map(str, self.env.dependencies.get(self.env.docname, ())))
-        paths = write_download(folder, name, results, taken)
+        paths = write_download(folder, name, self.site.written(results), taken)
         return made_html(self._links(paths), dict.fromkeys(it.model_title for it in results))
 
     def _section(self, title: str, blocks: Iterable[Block]) -> nodes.section:

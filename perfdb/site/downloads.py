@@ -10,7 +10,7 @@ from typing import Final
 from perfdb.export import csv, parquet
 from perfdb.export import json as json_export
 from perfdb.export import results as exported
-from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable, pyarrow
+from perfdb.export.formats import Column, ExportFormat, Table, WrittenTable, arrow_of, pyarrow
 from perfdb.site.data import SiteResult
 from perfdb.site.files import write
 
@@ -20,6 +20,10 @@ FORMATS: Final[Sequence[ExportFormat]] = (
     (csv, json_export, parquet) if find_spec("pyarrow") else (csv, json_export)
 )
 FORMAT_TITLES: Final = {csv.NAME: "CSV", json_export.NAME: "JSON", parquet.NAME: "Parquet"}
+
+
+WrittenRow = tuple[WrittenTable, int]
+"""A table, and the place of a row in it."""
 
 
 def table_of(results: Iterable[SiteResult]) -> Table:
@@ -56,13 +60,23 @@ def write_table(path: Path, table: Table) -> list[Path]:
     return [write(path.with_name(f"{path.name}.{it.NAME}"), it.render(table)) for it in FORMATS]
 
 
-def write_download(
-    folder: Path, name: str, results: Iterable[SiteResult], taken: Collection[str]
-) -> list[Path]:
+def selected(rows: Iterable[WrittenRow]) -> WrittenTable:
+    """Some rows of written tables, one or more, as a table."""
+    known = list(rows)
+    columns, objects = known[0][0].columns, [table.objects[place] for table, place in known]
+    return WrittenTable(
+        columns,
+        objects=objects,
+        lines=[table.lines[place] for table, place in known],
+        arrow=arrow_of(columns, objects) if parquet in FORMATS else None,
+    )
+
+
+def write_download(folder: Path, name: str, table: Table, taken: Collection[str]) -> list[Path]:
     """Write the files of a table; a name that another table of the document has gets a number.
 
     `taken` are the paths of the files of the document's other tables.
     """
     stems = (name if number == 1 else f"{name}-{number}" for number in count(1))
     stem = next(it for it in stems if str(folder / f"{it}.{csv.NAME}") not in taken)
-    return write_table(folder / stem, table_of(results))
+    return write_table(folder / stem, table)

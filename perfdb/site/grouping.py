@@ -244,10 +244,11 @@ def apart(
 
     CPU tests say nothing of speed: no chart, index or headline has them beside other results.
     """
-    tests = [one for one in results if not is_on_gpus(one)]
-    if not tests or not any(map(is_on_gpus, (*among, *results))):
+    own = {system: catalog.has_gpus(system) for system in {one.system for one in results}}
+    if all(own.values()) or not (any(own.values()) or any(map(is_on_gpus, among))):
         return [*results], []
-    return [one for one in results if is_on_gpus(one)], tests
+    tests = [one for one in results if not own[one.system]]
+    return [one for one in results if own[one.system]], tests
 
 
 def on_gpus(results: Sequence[SiteResult]) -> list[SiteResult]:

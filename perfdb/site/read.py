@@ -107,7 +107,7 @@ class KeptRows:
         self.folder = folder
         self.rows: Kept = {}
         for path in folder.glob("*.pickle"):
-            content = path.read_bytes()
+            content = memoryview(path.read_bytes())
             if content[:_SEAL_DIGITS] == _seal(content[_SEAL_DIGITS:]):
                 name, rows = pickle.loads(content[_SEAL_DIGITS:])
                 self.rows[name] = rows
@@ -126,7 +126,7 @@ class KeptRows:
         return paths
 
 
-def _seal(content: bytes) -> bytes:
+def _seal(content: bytes | memoryview) -> bytes:
     """The same for the same content of the same code and settings."""
     known = hashlib.sha256(f"{files.code()} {files.own_catalog()!r}".encode())
     known.update(content)

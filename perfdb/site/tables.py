@@ -7,7 +7,7 @@ that are made in place.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from markupsafe import Markup
 
@@ -17,7 +17,7 @@ from perfdb.site.addresses import result_row, run_row
 from perfdb.site.cells import HtmlCell
 from perfdb.site.columns import TERMS, Profile, ShownColumn
 from perfdb.site.data import SiteResult
-from perfdb.site.templates import render
+from perfdb.site.templates import escaped, render
 
 
 @dataclass(frozen=True)
@@ -98,27 +98,63 @@ class HtmlTable:
         some = [text for text in every if text not in self.shared_notes]
         return {text: number for number, text in enumerate(some, start=1)}
 
-    def numbers_of(self, row: HtmlRow) -> list[tuple[int, str]]:
-        return [(self.numbered[text], text) for text in row.notes if text in self.numbered]
-
-    @cached_property
-    def _classes(self) -> list[Markup]:
-        return [head.class_ for head in self.heads[1:]]
-
-    def behind_first(self, row: HtmlRow) -> Iterable[tuple[Markup, HtmlCell]]:
-        """The cells of a row behind its name, each with its class."""
-        return zip(self._classes, row.cells[1:], strict=True)
-
-    def note_id(self, number: int) -> str:
-        return f"{self.rows[0].id}-note-{number}"
-
     @property
     def html(self) -> Markup:
-        return render("table", table=self)
+        """The table in a box that scrolls by itself and can be reached with the keyboard.
+
+        Its rows are made without a template: their cells are most of a site.
+        """
+        classes = [head.class_ for head in self.heads]
+        rows = Markup("".join([self._row(row, classes) for row in self.rows]))
+        notes = {text: self._note_id(number) for text, number in self.numbered.items()}
+        return render("table", table=self, rows=rows, notes=notes)
+
+    def _note_id(self, number: int) -> str:
+        return f"{self.rows[0].id}-note-{number}"
+
+    def _row(self, row: HtmlRow, classes: Sequence[str]) -> str:
+        name, *cells = [
+            f"{class_}{_sort(it)}>{_content(it)}"
+            for class_, it in zip(classes, row.cells, strict=True)
+        ]
+        opening, behind = "", f" {escaped(row.sign)}" if row.sign else ""
+        behind += self._marks(row)
+        if row.id:
+            opening = f' id="{escaped(row.id)}"'
+            behind += _LINK.format(escaped(row.id), escaped(row.name))
+        if row.source:
+            findings, source = escaped(row.findings), escaped(row.source)
+            opening += f' data-findings="{findings}" data-source="{source}"'
+        others = "".join([f"<td{it}</td>\n" for it in cells])
+        return f'<tr{opening}><th scope="row"{name}{behind}</th>\n{others}</tr>\n'
+
+    def _marks(self, row: HtmlRow) -> str:
+        """The numbers of its footnotes, each leading to its text."""
+        marks = [
+            _MARK.format(escaped(self._note_id(number)), escaped(text), number)
+            for text in row.notes
+            if (number := self.numbered.get(text))
+        ]
+        return f' <sup class="perf-mark">{", ".join(marks)}</sup>' if marks else ""
 
 
-def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The texts that each of several rows has."""
+Note = TypeVar("Note")
+_LINK: Final = '&nbsp;<a class="perf-link" href="#{0}" aria-label="Link to {1}"></a>'
+_MARK: Final = '<a href="#{0}" title="{1}" role="doc-noteref" aria-describedby="{0}">{2}</a>'
+
+
+def _sort(cell: HtmlCell) -> str:
+    return "" if cell.sort is None else f' data-sort="{escaped(cell.sort)}"'
+
+
+def _content(cell: HtmlCell) -> str:
+    content = escaped(cell.content)
+    to = escaped(cell.evidence)
+    return f'<a class="e" href="{to}">{content}</a>' if to else content
+
+
+def shared(notes: Sequence[Sequence[Note]]) -> tuple[Note, ...]:
+    """What each of several rows has."""
     if len(notes) < 2:
         return ()
     first, *others = notes
@@ -155,7 +191,7 @@ def table(
 def described(columns: Iterable[ShownColumn], results: Sequence[SiteResult]) -> Iterator[Made]:
     """What results are: the columns that are always shown, and those in which they differ."""
     for column in columns:
-        cells = [shown.cell(column, one) for one in results]
+        cells = shown.cells(column, results)
         if column.shown == "always" or len({cell.content for cell in cells}) > 1:
             yield head(column), cells
 
@@ -183,7 +219,7 @@ def results_table(
     heads, made, above = [], [], []
     evidence = list(map(shown.evidence, results))
     for column in profile.columns:
-        cells = [shown.cell(column, one) for one in results]
+        cells = shown.cells(column, results)
         if column.numeric and not verbatim:
             cells = list(map(_regrouped, cells))
         values = {cell.content for cell in cells}
@@ -216,5 +252,5 @@ def results_table(
 
 def _regrouped(cell: HtmlCell) -> HtmlCell:
     """A cell with thousands separators; markup as it is."""
-    is_markup = isinstance(cell.content, Markup)
-    return cell if is_markup else HtmlCell(units.regrouped(cell.content), cell.sort, cell.evidence)
+    text = cell.content
+    return cell if isinstance(text, Markup) else cell._replace(content=units.regrouped(text))

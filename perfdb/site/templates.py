@@ -7,7 +7,7 @@ its own place is known.
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -25,9 +25,11 @@ KEYS: Final = "perfdb"
 SCHEME: Final = "perfdb:"
 FILE_SCHEME: Final = "perfdb-file:"
 _LINK: Final = re.compile(rf'href="({SCHEME}|{FILE_SCHEME})([^"?#]*)')
-_COMMIT: Final = re.compile("[0-9a-f]{40,}")
+_COMMIT_DIGITS: Final = 40
+_COMMIT: Final = re.compile(f"[0-9a-f]{{{_COMMIT_DIGITS},}}")
 _TAG: Final = re.compile(r"<[^<>]*>")
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"row-[0-9a-f]{12}|\w+")
+"""A word that the search knows, or the anchor of a row, which it does not: there are many."""
 
 
 def to(document: str, anchor: str = "") -> str:
@@ -47,7 +49,7 @@ def render_text(source: str, **values: object) -> Markup:
 
 def href(text: str, target: str) -> Markup:
     """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
-    return Markup(f'<a href="{escape(target)}">{short_hash(text)}</a>')
+    return Markup(f'<a href="{escaped(target)}">{short_hash(text)}</a>')
 
 
 def link(text: str, document: str, anchor: str = "") -> Markup:
@@ -56,27 +58,41 @@ def link(text: str, document: str, anchor: str = "") -> Markup:
 
 def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
     """Parts one after the other, without the empty ones."""
-    return escape(separator).join(part for part in parts if part)
+    return Markup(escaped(separator).join([escaped(part) for part in parts if part]))
+
+
+def escaped(value: object) -> str:
+    """A value within HTML; markup as it is."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return str(value)
+    return _escaped(value)
+
+
+@lru_cache(maxsize=10_000)
+def _escaped(text: str) -> str:
+    return str(escape(text))
 
 
 def paragraph(text: str, class_: str = "") -> Markup:
-    classes = f' class="{escape(class_)}"' if class_ else ""
-    return Markup(f"<p{classes}>{escape(text)}</p>\n" if text else "")
+    classes = f' class="{escaped(class_)}"' if class_ else ""
+    return Markup(f"<p{classes}>{escaped(text)}</p>\n" if text else "")
 
 
 def badge(text: str, class_: str = "") -> Markup:
-    return Markup(f'<span class="perf-badge {escape(class_ or text)}">{escape(text)}</span>')
+    return Markup(f'<span class="perf-badge {escaped(class_ or text)}">{escaped(text)}</span>')
 
 
 def code(text: str) -> Markup:
     """A name of a program."""
-    return Markup(f"<code>{escape(text)}</code>")
+    return Markup(f"<code>{escaped(text)}</code>")
 
 
 def short_hash(text: str) -> Markup:
     """Text in which the hash of a commit shows its start; copies and filters have the whole."""
-    marked = _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', str(escape(text)))
-    return Markup(marked)
+    shown = escaped(text)
+    if len(shown) >= _COMMIT_DIGITS:
+        shown = _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', shown)
+    return Markup(shown)
 
 
 def with_short_hashes(text: str) -> str:
@@ -86,7 +102,14 @@ def with_short_hashes(text: str) -> str:
 
 def facts(label: str, items: Iterable[tuple[str, str]]) -> Markup:
     """Names and what is known of them: a table of two columns without a head."""
-    return render("facts", label=label, items=items)
+    rows = "".join([
+        f'<tr><th scope="row">{escaped(name)}</th>\n<td>{escaped(text)}</td>\n</tr>'
+        for name, text in items
+    ])  # fmt: skip
+    return Markup(
+        f'<div class="perf-facts-wrap"><table class="perf-facts" aria-label="{escaped(label)}">'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
 
 
 def _environment() -> Environment:
@@ -122,7 +145,7 @@ def made_html(html: str, names: Iterable[str] = ()) -> made_block:
     """HTML as a node. The search finds it by its words without numbers, and by `names`."""
     texts = dict.fromkeys((*_TAG.split(html), *names))
     words = dict.fromkeys(_WORD.findall(" ".join(texts)))
-    known = " ".join(word for word in words if not word.isdecimal())
+    known = " ".join(it for it in words if not it.isdecimal() and not it.startswith("row-"))
     return made_block("", nodes.Text(known), html=str(html))
 
 

@@ -98,11 +98,12 @@ class _OpenLine:
 
 def _open_lines(name: ReleaseName, some: Sequence[Audited]) -> Iterator[_OpenLine]:
     """Each open error and warning; those of one cause share a line."""
-    single, by_rule = summarized(it for audited in some for it in audited.open)
+    found = [(it, audited.anchor) for audited in some for it in audited.open]
+    single, by_rule = summarized(it for it, _ in found)
     alone = set(map(id, single))
-    for audited in some:
-        found = (it for it in audited.open if id(it) in alone)
-        yield from (_OpenLine(it.kind, it.rule, name, audited.anchor) for it in found)
+    for it, anchor in found:
+        if id(it) in alone:
+            yield _OpenLine(it.kind, it.rule, name, anchor)
     for rule, shared in by_rule.items():
         yield _OpenLine(shared[0].kind, rule, name, rule, len(shared))
 

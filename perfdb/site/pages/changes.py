@@ -104,12 +104,12 @@ def pages(data: SiteData) -> Iterator[SitePage]:
     )
     body = partial(_index, tuple(map(_outcome, listed)), reasons, bool(data.results))
     yield SitePage(addresses.CHANGES, "Changes", about, body, below=below)
-    rows = {result.result_id: addresses.result_row(result) for result in data.results}
+    rows = {result.result_id: result for result in data.results}
     for pair in data.pairs:
         found = pair.comparison
         sides = [side for match in found.matched for side in (match.a, match.b)]
         shown = {side.shown.result_id for side in (*sides, *found.only_a, *found.only_b)}
-        own = {number: rows[number] for number in sorted(shown & rows.keys())}
+        own = {it: addresses.result_row(rows[it]) for it in sorted(shown & rows.keys())}
         body = partial(_changes, pair, own)
         yield SitePage(pair.document, pair.title, f"{pair.title}: {_summary(pair)}.", body)
 

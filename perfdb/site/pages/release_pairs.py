@@ -101,7 +101,10 @@ def _of_framework(framework: str, releases: Releases) -> list[ReleasePair]:
             skipped.append((name, reason))
         older = earlier[earlier.index(before) + 1 :]
         older = [name for name in older if not is_rolling(name)][:HISTORY]
-        history = Earlier([releases[name] for name in older])
+        known = work[before] | work[after]
+        history = Earlier(
+            [[one for one in releases[name] if one.workload_key in known] for name in older]
+        )
         found = ReleasePair(
             framework=framework,
             before=before,

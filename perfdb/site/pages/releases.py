@@ -82,6 +82,10 @@ def of_results(results: Iterable[SiteResult]) -> list[ReleaseData]:
 
 def of_data(data: SiteData) -> list[ReleaseData]:
     """All releases, with links to the pages that have more of each."""
+    return _linked(data, _objections(data.audited))
+
+
+def _linked(data: SiteData, objections: Mapping[ReleaseName, str]) -> list[ReleaseData]:
     links: dict[ReleaseName, list[Link]] = defaultdict(list)
     for pair in data.pairs:
         for release, other in itertools.permutations((pair.after, pair.before)):
@@ -89,7 +93,7 @@ def of_data(data: SiteData) -> list[ReleaseData]:
     for one in data.scaling:
         title = f"scaling on {one.system_title}"
         links[one.framework, one.release].append(Link(title, one.document))
-    for name, text in _objections(data.audited).items():
+    for name, text in objections.items():
         links[name].append(Link(f"{text} found by the audit", addresses.of_audit(*name)))
     return [
         replace(one, also=tuple(links[one.framework, one.release]))
@@ -108,17 +112,17 @@ def _objections(audited: Iterable[Audited]) -> dict[ReleaseName, str]:
 
 def pages(data: SiteData) -> Iterator[SitePage]:
     """The page of each release, and the list of them."""
-    every = of_data(data)
+    objections = _objections(data.audited)
+    every = _linked(data, objections)
     releases = [one for one in every if one.on_gpus] or every
     frameworks = grouped(releases, lambda release: release.framework)
     names = page.summary_of_names(titles.framework(one.framework) for one in releases)
     about = f"{counted(len(releases), 'release')} of {names}: dates, results and best figures."
-    objections = None if data.is_public else _objections(data.audited)
     yield SitePage(
         addresses.PERFORMANCE,
         "Performance",
         about if releases else NONE,
-        partial(_list, frameworks, objections),
+        partial(_list, frameworks, None if data.is_public else objections),
         below=[*(release.document for release in releases), *BELOW],
         label=LABEL,
     )

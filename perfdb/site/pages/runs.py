@@ -384,7 +384,7 @@ def _case(result: SiteResult) -> Markup:
     """Every field of the resolved case that it has, and the options of the framework."""
     known: list[tuple[str, str]] = [("Task", section_title(result.task))]
     for column in columns.CASE.columns:
-        text = cells.cell(column, result).content
+        text = cells.cells(column, [result])[0].content
         # an abbreviation is printed with what it is short for
         term = TERMS[column.term] if column.term and column.title.isupper() else None
         if text != units.UNKNOWN:

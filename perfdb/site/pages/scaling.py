@@ -18,7 +18,7 @@ from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS, TRILLION
 from perfdb.site import addresses, charts
 from perfdb.site.addresses import slug
-from perfdb.site.cells import COMPUTED, HtmlCell, cell, figure_cell, figure_text, formatted, known
+from perfdb.site.cells import COMPUTED, HtmlCell, cells, figure_cell, figure_text, formatted, known
 from perfdb.site.charts import ChartLine
 from perfdb.site.columns import FIGURES, LAYOUT, ORIGIN, ours
 from perfdb.site.data import Audited, SiteData, SiteResult
@@ -374,7 +374,7 @@ def _layout(points: Sequence[SiteResult]) -> Iterator[Made]:
             head = HtmlHead(f"{title} (as printed)", numeric=True)
             yield head, [HtmlCell(text or units.UNKNOWN) for text in texts]
     yield from described(ours(*LAYOUT), points)
-    yield HtmlHead("Origin"), [cell(ORIGIN, point) for point in points]
+    yield HtmlHead("Origin"), cells(ORIGIN, points)
 
 
 def _extras(points: Sequence[SiteResult]) -> dict[str, list[str]]:
