@@ -1,15 +1,14 @@
 """What the pages show, as values."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perfdb.audit.report import of_kinds
+from perfdb.audit.report import counts
 from perfdb.compare.coverage import RowCoverage
 from perfdb.compare.run_diff import RunFacts
 from perfdb.messages import note_text
@@ -190,13 +189,7 @@ def objections(findings: Iterable[Finding]) -> list[Finding]:
 def flag_of(findings: Iterable[Finding], anchor: str) -> Flag | None:
     """The mark of a result with these, the gravest first; None where none objects to it."""
     raised = objections(findings)
-    kinds = tuple(it.kind for it in raised)
-    return Flag(_counts(kinds), kinds[0], anchor) if raised else None
-
-
-@lru_cache(maxsize=1000)
-def _counts(kinds: tuple[str, ...]) -> str:
-    return of_kinds(Counter(kinds))
+    return Flag(counts(raised), raised[0].kind, anchor) if raised else None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

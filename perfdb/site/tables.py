@@ -7,7 +7,7 @@ that are made in place.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final
 
 from markupsafe import Markup
 
@@ -138,7 +138,6 @@ class HtmlTable:
         return f' <sup class="perf-mark">{", ".join(marks)}</sup>' if marks else ""
 
 
-Note = TypeVar("Note")
 _LINK: Final = '&nbsp;<a class="perf-link" href="#{0}" aria-label="Link to {1}"></a>'
 _MARK: Final = '<a href="#{0}" title="{1}" role="doc-noteref" aria-describedby="{0}">{2}</a>'
 
@@ -153,8 +152,8 @@ def _content(cell: HtmlCell) -> str:
     return f'<a class="e" href="{to}">{content}</a>' if to else content
 
 
-def shared(notes: Sequence[Sequence[Note]]) -> tuple[Note, ...]:
-    """What each of several rows has."""
+def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The texts that each of several rows has."""
     if len(notes) < 2:
         return ()
     first, *others = notes

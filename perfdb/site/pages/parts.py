@@ -13,7 +13,7 @@ from perfdb.record import Result
 from perfdb.site.cells import HtmlCell, gpus
 from perfdb.site.grouping import release_title
 from perfdb.site.tables import HtmlHead
-from perfdb.site.templates import escaped, facts, link, paragraph
+from perfdb.site.templates import facts, link, paragraph, render
 
 
 def heads(*titles: str) -> list[HtmlHead]:
@@ -135,18 +135,6 @@ def drawer(word: str, known: Mapping[str, object], recipe: str) -> tuple[Markup,
     for name in ("configuration", "environment", "versions"):
         values = known.get(name)
         groups[name] = flat(values, "_") if isinstance(values, Mapping) else []
-    tables = "".join([
-        f"<div><p>{name.capitalize()}</p>{facts(f'{name} of {word}', it)}</div>\n"
-        for name, it in groups.items()
-        if it
-    ])  # fmt: skip
-    shown = "".join([f"<p>{text}</p>\n{_shell(str(it))}" for text, it in commands.items() if it])
-    return (
-        Markup(f'<details class="perf-drawer"><summary>Reproduce this number</summary>\n{shown}'),
-        Markup(f'<div class="perf-drawer-groups">\n{tables}</div></details>'),
-    )
-
-
-def _shell(command: str) -> str:
-    pre = f"<pre>{escaped(command)}\n</pre>"
-    return f'<div class="highlight-bash notranslate"><div class="highlight">{pre}</div></div>\n'
+    tables = [(name, facts(f"{name} of {word}", it)) for name, it in groups.items() if it]
+    shown = [(text, it) for text, it in commands.items() if it]
+    return render("drawer", commands=shown), render("drawer_facts", tables=tables)
