@@ -63,9 +63,9 @@ def joined(parts: Iterable[str | None], separator: str = "") -> Markup:
 
 def escaped(value: object) -> str:
     """A value within HTML; markup as it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
+    if isinstance(value, Markup):
         return str(value)
-    return _escaped(value)
+    return _escaped(value) if isinstance(value, str) else str(escape(value))
 
 
 @lru_cache(maxsize=10_000)
