@@ -218,8 +218,9 @@ class _Table:
             filled = ([*it, *blank[len(it) :]] for it, blank in zip(row, blanks, strict=True))
             return [_GAP.join(some).rstrip() for some in zip(*filled, strict=True)]
 
-        head, color = [], str if _is_plain() else colored
+        head: list[list[str]] = []
         columns: list[list[list[str]]] = []
+        color = str if _is_plain() else colored
         for width, name, *cells in zip(widths, self.columns, *self.rows, strict=True):
             known = dict.fromkeys(cells)  # many are equal, and each is drawn once
             place = "right" if columns and all(map(_is_number, known)) else "left"

@@ -17,19 +17,22 @@ from perfdb.compare import (
     Verdict,
     baselines,
     marked,
+    quiet,
     releases,
     report,
     triage,
 )
 from perfdb.compare import trend as trending
+from perfdb.compare.quiet import Quiet
 from perfdb.compare.report import series as series_document
 from perfdb.compare.sides import figures_of
 from perfdb.compare.trend import Point, Series
+from perfdb.compare.verdict import TERMS
 from perfdb.db.session import reading_current, store_url
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.queries.scope import Scope
-from perfdb.record import Origin, Result
+from perfdb.record import Result
 from perfdb.units import UNKNOWN, counted, percent
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -94,38 +97,50 @@ def trend(
 
     Without MODEL_OR_CASE, the table shows every workload that changed in the newest release.
     """
-    db, metric, judge_all = only.pop("db"), only.pop("metric"), only.pop("judge_all")
-    margin, scope = only.pop("margin"), Scope(only.pop("framework"), only.pop("system"))
-    all_, each_case = only.pop("all_"), only.pop("each_case") or gate
-    with reading_current(store_url(db)) as connection:
-        wrong = gates.unaccepted(connection, reviewed, judge_all)
-        results = marked(releases.results_of_words(connection, asked, scope), wrong)
+    metric, margin = only["metric"], only["margin"]
+    scope, since = Scope(only["framework"], only["system"]), only["since"]
+    only_news = not asked and not only["all_"]
+    with reading_current(store_url(only["db"])) as connection:
+        wrong = gates.unaccepted(connection, reviewed, only["judge_all"])
         choices = releases.known_releases(connection)
-        if since := only.pop("since"):
+        versions, screened = releases.versions(connection, choices), None
+        if only_news and style in ("table", "markdown") and not since:
+            judging = releases.Judging(wrong, metric, margin)
+            screened = quiet.found(connection, scope, choices, versions, judging)
+        results = (
+            quiet.others(connection, screened) if screened
+            else releases.results_of_words(connection, asked, scope)
+        )  # fmt: skip
+        if since:
             starts = releases.all_named(since, choices, baselines.read())
-            results = trending.since(results, choices, starts)
-        origins = map(Origin, {one.origin for one in results})
-        versions = releases.versions(connection, choices, origins)
-    keys = None if each_case else tuple(word.lower() for word in asked if releases.is_key(word))
-    found = trending.noted_missing(_followed(results, choices, (metric, margin), keys), versions)
+            results = releases.since(results, choices, starts)
+    keys = tuple(word.lower() for word in asked if releases.is_key(word))
+    of_each = None if only["each_case"] or gate else keys
+    how = metric, screened or margin
+    followed = _followed(marked(results, wrong), choices, how, of_each)
+    found = trending.noted_missing(followed, versions)
     closed = [gate & one.closes(least(one.metric)) for one in found]
-    _print(found, closed, results, style, only_news=not asked and not all_)
+    hidden = screened or Quiet(TERMS)
+    _print(found, closed, results, style, hidden if only_news else None)
     not_judged = sum(not point.is_judged for one in found for point in one.points)
     gates.print_not_judged(not_judged, err=style != "table")
-    failed, unknown = (sum(map(bool, some)) for some in
-                       ([one.failed for one in found], [one.unknown for one in found]))  # fmt: skip
+    failed = sum(bool(one.failed) for one in found)
+    unknown = sum(bool(one.unknown) for one in found) + hidden.num_unknown
     options.warn_of_ungated(failed, unknown, gate)
-    # Where there is one release alone, there is nothing to judge yet.
+    unjudged = options.nothing_judged(_is_told(found, hidden), gate)
+    return 1 if unjudged or any(closed) or ("unknown" in gate and hidden.num_unknown) else 0
+
+
+def _is_told(found: Sequence[Series], hidden: Quiet) -> bool:
+    """Whether there is a verdict, or nothing to judge yet, as there is one release alone."""
     is_followed = any(point.judgement for one in found for point in one.points)
-    told = not is_followed or any(one.is_judged for one in found)
-    unjudged = options.nothing_judged(told, gate)
-    return 1 if unjudged or any(closed) else 0
+    return bool(hidden.num_cases) or not is_followed or any(one.is_judged for one in found)
 
 
 def _followed(
     results: Sequence[Result],
     choices: Sequence[Choice],
-    how: tuple[str | None, float],
+    how: tuple[str | None, float | Quiet],
     keys: tuple[str, ...] | None,
 ) -> list[Series]:
     """Each case that a key names and the work of the others; each case where `keys` is None."""
@@ -148,9 +163,9 @@ def _print(
     closed: Closed,
     results: Sequence[Result],
     style: str,
-    *,
-    only_news: bool,
+    hidden: Quiet | None,
 ) -> None:
+    """`hidden`: where only news are shown, what is known of the cases without any."""
     if style == "json":
         listed = [series_document(*one) for one in zip(found, closed, strict=True)]
         options.print_json({"closed": sorted(frozenset().union(*closed)), "series": listed})
@@ -159,10 +174,10 @@ def _print(
         click.echo(triage.junit((name, starmap(_check, some)) for name, some in suites.items()))
     elif style == "github":
         _print_commands(found, closed)
-        click.echo(triage.command("notice", _summary(found, only_news=only_news)))
+        click.echo(triage.command("notice", _summary(found, hidden)))
     else:
-        _print_tables(found, style, only_news=only_news)
-        click.echo(_summary(found, only_news=only_news))
+        _print_tables(found, style, only_news=hidden is not None)
+        click.echo(_summary(found, hidden))
         shown = {it.case_key for one in found for point in one.points for it in point.side.results}
         if more := len({result.case_key for result in results} - shown):
             cases = counted(more, "further case")
@@ -354,18 +369,20 @@ def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
     return "".join(BLOCKS[round(place * top)] for place in places)
 
 
-def _summary(found: Sequence[Series], *, only_news: bool) -> str:
-    followed = [one for one in found if len(one.points) > 1]
+def _summary(found: Sequence[Series], hidden: Quiet | None) -> str:
+    followed, others = [one for one in found if len(one.points) > 1], hidden or Quiet(TERMS)
     counts = {
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),
         "failed": sum(bool(one.failed) for one in found),
-        "inconclusive": sum(bool(one.unknown) for one in found),
+        "inconclusive": sum(bool(one.unknown) for one in found) + others.num_unknown,
     }
     named = dict.fromkeys(report.named(Verdict.SLOWER, one.metric) for one in found)
     worse = " or ".join(named or [Verdict.SLOWER])
     parts = [f"{sum(one.is_slower() for one in found)} {worse} than before"]
     parts += [f"{count} {word}" for word, count in counts.items() if count]
-    line = f"{len(followed)} followed over releases: {', '.join(parts)}"
-    hidden = sum(not (one.has_news or one.untold) for one in followed) if only_news else 0
-    return f"{line}; {hidden} unchanged (hidden; --all shows them)" if hidden else line
+    line = f"{len(followed) + others.num_cases} followed over releases: {', '.join(parts)}"
+    if hidden is None:
+        return line
+    unchanged = sum(not (one.has_news or one.untold) for one in followed) + hidden.num_cases
+    return f"{line}; {unchanged} unchanged (hidden; --all shows them)" if unchanged else line

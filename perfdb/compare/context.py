@@ -1,7 +1,7 @@
 """What the releases before two show of a case: its noise, its baseline, and its best so far."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from perfdb.compare import noise
 from perfdb.compare.noise import Prior, Sample
@@ -62,23 +62,33 @@ def back_from(
     return found._replace(verdict=Verdict.RECOVERED, why=Reason(said))
 
 
-def terms_of(series: Iterable[Sequence[Side]], margin: float) -> Terms:
-    """The noise of groups of cases, by the sides of each case in the order of its releases.
+Shown = tuple[object, Sequence[Sample]]
+"""A case: the group whose noise is like its own, and its releases in their order."""
+
+
+def terms_of(cases: Iterable[Shown], margin: float) -> Terms:
+    """The noise of groups of cases."""
+    groups: dict[object, list[Sequence[Sample]]] = defaultdict(list)
+    for name, known in cases:
+        groups[name].append(known)
+    every = noise.prior_of(one for known in groups.values() for one in known)
+    priors: dict[object, Prior] = {None: every}
+    for name, some in groups.items():
+        if (prior := noise.prior_of(some)) is not noise.MLPERF:
+            priors[name] = prior
+    return Terms(margin, priors)
+
+
+def noise_of(series: Iterable[Sequence[Side]]) -> Iterator[Shown]:
+    """What the sides of each case, in the order of its releases, show of its noise.
 
     What has open errors shows none.
     """
-    groups: dict[object, list[list[Sample]]] = defaultdict(list)
     for sides in series:
         parts = grouped(sides, lambda it: (it.origin, it.windows))
         for (origin, _), some in parts.items():
             if origin == Origin.MEASURED and (known := [it for it in map(_sample, some) if it]):
-                groups[group(some[0].shown)].append(known)
-    every = noise.prior_of(one for known in groups.values() for one in known)
-    priors: dict[object, Prior] = {None: every}
-    for name, cases in groups.items():
-        if (prior := noise.prior_of(cases)) is not noise.MLPERF:
-            priors[name] = prior
-    return Terms(margin, priors)
+                yield group(some[0].shown), known
 
 
 def _sample(side: Side) -> Sample | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare.context import Earlier, back_from, terms_of
+from perfdb.compare.context import Earlier, back_from, noise_of, terms_of
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
 from perfdb.compare.verdict import (
@@ -123,7 +123,7 @@ def comparison(
     sides_a, sides_b = _sides(a), _sides(b)
     before = earlier if isinstance(earlier, Earlier) else Earlier(earlier)
     lines = {id(side): (*reversed(before.of_case(side)), side) for side in sides_a}
-    terms = terms_of([*lines.values(), *((side,) for side in sides_b)], margin)
+    terms = terms_of(noise_of([*lines.values(), *((side,) for side in sides_b)]), margin)
     pairs = [*_same_case(sides_a, sides_b, metric), *_same_work(sides_a, sides_b, metric)]
     used = {id(side) for _, *sides in pairs for side in sides}
     best = _best_of_each(sides_a, sides_b, metric, used)

@@ -338,6 +338,19 @@ def compared(
     return comparison(of_a, of_b, how.metric, before, how.margin)
 
 
+def since(
+    results: Iterable[Result], choices: Sequence[Choice], starts: Iterable[Choice]
+) -> tuple[Result, ...]:
+    """The results without those of numbered releases before the one its framework starts from."""
+    place = {release_id: place for place, release_id in enumerate(in_order(choices))}
+    first = {it.framework: min(map(place.__getitem__, it.release_ids)) for it in starts}
+    return tuple(
+        one
+        for one in results
+        if not is_numbered(one.release) or place[one.release_id] >= first.get(one.framework, 0)
+    )
+
+
 def of_rows(rows: Iterable[Mapping[str, object]]) -> tuple[Result, ...]:
     """Results from rows of `perfdb.queries.results.current`, as mappings by column."""
     make: Callable[..., Result] = Result

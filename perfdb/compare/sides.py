@@ -127,9 +127,14 @@ def _steps_apart(run: Result) -> float | None:
     """
     p10_s, median_s, p90_s = run.step_time_p10_s, run.step_time_s, run.step_time_p90_s
     if p10_s is not None and p90_s is not None and median_s:
-        return (p90_s - p10_s) / _DECILES_APART / median_s
+        return apart_by_deciles(p10_s, median_s, p90_s)
     mean_s, deviation_s = run.step_time_mean_s, run.step_time_stdev_s
     return None if not mean_s or deviation_s is None else deviation_s / mean_s
+
+
+def apart_by_deciles(p10_s: float, median_s: float, p90_s: float) -> float:
+    """The relative standard deviation of step times by their deciles, as of normal ones."""
+    return (p90_s - p10_s) / _DECILES_APART / median_s
 
 
 class _ByMetric(dict[str, Shown]):

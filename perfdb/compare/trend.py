@@ -9,9 +9,10 @@ from typing import NamedTuple, Self
 
 from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
-from perfdb.compare.context import back_from, best_of, terms_of
+from perfdb.compare.context import back_from, best_of, noise_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.noise import MARGIN
+from perfdb.compare.quiet import Quiet
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
     Side,
@@ -298,28 +299,16 @@ def follow(
     choices: Sequence[Choice],
     level: Level,
     metric: str | None = None,
-    margin: float = MARGIN,
+    margin: float | Quiet = MARGIN,
 ) -> list[Series]:
     """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
     `choices` are the releases in their order (`releases.known_releases`). At the level
     of the workload a release has its best configuration. Without `metric` it is
-    tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
+    tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU. In place of the
+    margin may be what is known of cases that are not among the results.
     """
     return _Followed.of(results, choices, margin).series(level, metric)
-
-
-def since(
-    results: Iterable[Result], choices: Sequence[Choice], starts: Iterable[Choice]
-) -> tuple[Result, ...]:
-    """The results without those of numbered releases before the one its framework starts from."""
-    place = {release_id: place for place, release_id in enumerate(in_order(choices))}
-    first = {it.framework: min(map(place.__getitem__, it.release_ids)) for it in starts}
-    return tuple(
-        one
-        for one in results
-        if not is_numbered(one.release) or place[one.release_id] >= first.get(one.framework, 0)
-    )
 
 
 Sides = dict[str, list[Side]]
@@ -368,12 +357,14 @@ class _Followed:
 
     of_works: Sequence[Sides]
     of_cases: Sequence[Sides]
-    terms: Terms
+    quiet: Quiet
     _tracks: dict[object, _Track] = field(default_factory=dict)
     """By their cases, origin and metric: work that is done in one way alone is that case."""
 
     @classmethod
-    def of(cls, results: Iterable[Result], choices: Sequence[Choice], margin: float) -> Self:
+    def of(
+        cls, results: Iterable[Result], choices: Sequence[Choice], margin: float | Quiet
+    ) -> Self:
         """All that is followed of the results. `choices` are the releases in their order."""
         known, names = tuple(results), in_order(choices)
         versions = {one.release_id: one.release for one in known}
@@ -395,8 +386,10 @@ class _Followed:
             for of_each, key in ((works, work), (cases, case)):
                 of_each.setdefault((key, origin), {}).setdefault(release, []).append(side)
         of_cases = list(cases.values())
-        terms = terms_of(([it for (it,) in one.values()] for one in of_cases), margin)
-        return cls(list(works.values()), of_cases, terms)
+        if not isinstance(margin, Quiet):
+            shown = noise_of([it for (it,) in one.values()] for one in of_cases)
+            margin = Quiet(terms_of(shown, margin))
+        return cls(list(works.values()), of_cases, margin)
 
     def series(self, level: Level, metric: str | None) -> list[Series]:
         """A series of each work or of each case, with verdicts that hold over all of them."""
@@ -404,17 +397,19 @@ class _Followed:
         tracks = [self._track(sides, metric) for sides in of_each]
         new = [it for it in tracks if not it.judgements]
         asked = [pair for it in new for pair in (*it.pairs, *it.best)]
-        found = iter(judged(asked, self.terms))
+        found = iter(judged(asked, self.quiet.terms))
         for it in new:
-            it.judgements = [back_from(next(found), pair, self.terms) for pair in it.pairs]
+            it.judgements = [back_from(next(found), pair, self.quiet.terms) for pair in it.pairs]
             for pair in it.best:
                 it.of_best = pair.place - len(it.line) - 1, next(found)
-        settled = iter(controlled([one for it in tracks for one in it.judgements]))
+        judgements = [one for it in tracks for one in it.judgements]
+        settled, count = iter(controlled(judgements, self.quiet.rates)), len(tracks)
 
         def made(it: _Track) -> Series:
             points = [point._replace(judgement=next(settled)) if point.before else point
                       for point in it.points]  # fmt: skip
-            return Series(level, it.metric, tuple(points), self.terms, len(tracks), it.of_best)
+            followed = level, it.metric, tuple(points), self.quiet.terms
+            return Series(*followed, count + self.quiet.num_cases, it.of_best)
 
         return sorted(map(made, tracks), key=_order)
 
@@ -436,7 +431,7 @@ def follow_each(
     results: Sequence[Result],
     choices: Sequence[Choice],
     metric: str | None = None,
-    margin: float = MARGIN,
+    margin: float | Quiet = MARGIN,
 ) -> list[Series]:
     """A series for each case, and for each workload whose best configuration has changed."""
     followed = _Followed.of(results, choices, margin)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import accumulate
 from math import exp, hypot, inf, isclose, log, log1p, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from perfdb.audit.interval import half_unit
 from perfdb.compare import flops_count, noise
@@ -167,7 +167,13 @@ TERMS: Final = Terms()
 
 def group(result: Result) -> tuple[str, str, int]:
     """The cases whose noise is alike: framework, system, and up to 8, 64, 512, … GPUs."""
-    return result.framework, result.system, max(0, (result.num_gpus - 1).bit_length() - 1) // 3
+    return alike(vars(result))
+
+
+def alike(case: Mapping[str, Any]) -> tuple[str, str, int]:
+    """The same, of the fields of a case."""
+    scale = max(0, (case["num_gpus"] - 1).bit_length() - 1) // 3
+    return case["framework"], case["system"], scale
 
 
 class Pair(NamedTuple):
@@ -215,8 +221,8 @@ def judged(pairs: Sequence[Pair], terms: Terms = TERMS) -> list[Judgement]:
     lines: Lines = {}
     found = [_by_figures(it, terms, lines) for it in pairs]
     asked = [(place, it) for place, it in enumerate(found) if isinstance(it, _Asked)]
-    for alike, some in grouped(asked, lambda it: group(pairs[it[0]].a.shown)).items():
-        predictions = noise.predicted([it.question for _, it in some], terms.prior_of(alike))
+    for name, some in grouped(asked, lambda it: group(pairs[it[0]].a.shown)).items():
+        predictions = noise.predicted([it.question for _, it in some], terms.prior_of(name))
         for (place, it), one in zip(some, predictions, strict=True):
             found[place] = _by_interval(it, one, pairs[place].metric, terms)
     return [_without_errors(it, one) for it, one in zip(pairs, found, strict=True)]  # type: ignore[arg-type]
@@ -255,12 +261,13 @@ def judge_again(a: Side, b: Side, metric: str) -> Judgement:
     return found._replace(verdict=verdict, why=Reason(reason))
 
 
-def controlled(found: Sequence[Judgement]) -> list[Judgement]:
+def controlled(found: Sequence[Judgement], others: Sequence[float] = ()) -> list[Judgement]:
     """Judgements of one page: a change that so many cases show by chance cannot be told.
 
-    Of the changes that are left, no more than `noise.FALSE_DISCOVERIES` are false.
+    Of the changes that are left, no more than `noise.FALSE_DISCOVERIES` are false. `others` are the
+    rates of judgements on the same page that are no change.
     """
-    rates = [one.rate for one in found if one.rate is not None]
+    rates = [*(one.rate for one in found if one.rate is not None), *others]
     adjusted = iter(noise.adjusted(rates))
     cause = "some differ so much by chance"
     chance = Reason(f"of {len(rates)} compared, {cause}: repeat it", cause)

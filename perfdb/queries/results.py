@@ -1,7 +1,8 @@
 """Results with their case and release: current ones, those that tables print, and revisions."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -119,12 +120,13 @@ _COMPARED: Final = (
 )  # fmt: skip
 
 
-def compared() -> Rows:
+def compared(asked: Collection[str] = _COMPARED) -> Rows:
     """What verdicts read of each result that `current` has: its figures, and how they spread.
 
     Nothing is known of its layout, titles and source: there may be many, for later ones alone.
     """
-    columns = [(results if name in results.c else cases).c[name] for name in _COMPARED]
+    names = [it for it in _COMPARED if it in asked or it not in results.c]
+    columns = [(results if name in results.c else cases).c[name] for name in names]
     keys = (
         cases.c.key.label("case_key"), cases.c.workload_key, releases.c.id.label("release_id"),
         results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL,
@@ -208,6 +210,11 @@ _NOT_FOLLOWED: Final = (
     "step_time_last_s", "formula_version", "extras", "emitted", "recipe", "run_kind",
     "source_sha256", "source_url", "published_on",
 )  # fmt: skip
+
+
+def of_cases(ids: Collection[int]) -> Rows:
+    """The same of cases, by their numbers."""
+    return of_words(()).where(results.c.case_id.in_(ids))
 
 
 def of_run(run_id: str) -> Rows:
@@ -347,34 +354,53 @@ _SHARED: Final = (
 """What many results have in common: its number, its table, and those that it is joined to."""
 _ATTRIBUTES: Final = frozenset(it.name for it in dataclasses.fields(Result))
 _AT_ONCE: Final = 1_000
-"""Rows that are fetched together."""
+"""Numbers that are asked for together."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Rows of results, of which objects are made where these are asked for.
+
+    `names` are those of the columns, behind which a row has the numbers of its case and release.
+    What results of the same case or release share is there once, by these numbers.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    cases: Mapping[int, Mapping[str, Any]]
+    releases: Mapping[int, Mapping[str, Any]]
+
+    def results(self, rows: Iterable[Sequence[Any]] | None = None) -> list[Result]:
+        """The results of some of its rows, or of all."""
+        found = []
+        for row in self.rows if rows is None else rows:
+            result = object.__new__(Result)  # its constructor takes three times as long
+            values = vars(result)
+            values |= self.cases[row[-2]]
+            values |= self.releases[row[-1]]
+            values |= zip(self.names, row, strict=False)
+            found.append(result)
+        return found
 
 
 def read(connection: Connection, statement: Rows) -> list[Result]:
-    """The results of a statement that `current`, `compared` and others make.
+    """The results of a statement that `current`, `compared` and others make."""
+    return fetched(connection, statement).results()
 
-    Cases and releases are read once, however many results have them.
-    """
+
+def fetched(connection: Connection, statement: Rows) -> Fetched:
+    """The same, of which none is made yet."""
     asked = [it for it in statement.selected_columns if it.name in _ATTRIBUTES]
     shared = [[it for it in asked if _is_of(it, tables)] for *_, tables in _SHARED]
     own = [it for it in asked if not any(_is_of(it, tables) for *_, tables in _SHARED)]
-    links, names, found = [link for link, *_ in _SHARED], [it.name for it in own], []
+    links, names = [link for link, *_ in _SHARED], [it.name for it in own]
+    rows = connection.execute(statement.with_only_columns(*own, *links)).fetchall()
     lacking = _lacking({it.name for it in asked}) | dict.fromkeys(names)
-    known: list[dict[int, dict[str, object]]] = [{} for _ in _SHARED]
-    for rows in connection.execute(statement.with_only_columns(*own, *links)).partitions(_AT_ONCE):
-        for place, columns in enumerate(shared):
-            wanted = {row[len(own) + place] for row in rows} - known[place].keys()
-            found_rows = _rows(connection, place, columns, wanted)
-            known[place] |= {it: (lacking, {})[place] | row for it, row in found_rows.items()}
-        of_cases, of_releases = known
-        for row in rows:
-            result = object.__new__(Result)  # its constructor takes three times as long
-            values = vars(result)
-            values |= of_cases[row[-2]]
-            values |= of_releases[row[-1]]
-            values |= zip(names, row, strict=False)
-            found.append(result)
-    return found
+    of_cases, of_releases = (
+        _rows(connection, place, columns, {row[place - len(links)] for row in rows})
+        for place, columns in enumerate(shared)
+    )
+    return Fetched(names, rows, {it: lacking | row for it, row in of_cases.items()}, of_releases)
 
 
 def _lacking(asked: Collection[str]) -> dict[str, object]:
@@ -393,10 +419,11 @@ def _rows(
     connection: Connection, place: int, columns: Sequence[ColumnElement[Any]], ids: set[int]
 ) -> dict[int, dict[str, object]]:
     """The rows of these numbers of one of `_SHARED`, by their number."""
-    if not ids:
-        return {}
     _, table, tables = _SHARED[place]
-    question = select(*columns, table.c.id).select_from(tables).where(table.c.id.in_(ids))
-    names = [it.name for it in columns]
-    rows = connection.execute(question)
-    return {row[-1]: dict(zip(names, row, strict=False)) for row in rows}
+    question = select(*columns, table.c.id).select_from(tables)
+    names, wanted, found = [it.name for it in columns], sorted(ids), {}
+    for at in range(0, len(wanted), _AT_ONCE):
+        some = table.c.id.in_(wanted[at : at + _AT_ONCE])
+        for row in connection.execute(question.where(some)):
+            found[row[-1]] = dict(zip(names, row, strict=False))
+    return found
