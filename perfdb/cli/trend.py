@@ -122,8 +122,14 @@ def trend(
     closed = [gate & one.closes(least(one.metric)) for one in found]
     hidden = screened or Quiet(TERMS)
     _print(found, closed, results, style, hidden if only_news else None)
-    not_judged = sum(not point.is_judged for one in found for point in one.points)
-    gates.print_not_judged(not_judged, err=style != "table")
+    return _ended(found, closed, gate, hidden, err=style != "table")
+
+
+def _ended(
+    found: Sequence[Series], closed: "Closed", gate: frozenset[str], hidden: Quiet, *, err: bool
+) -> int:
+    """The exit code, after what is to be said of the gates."""
+    gates.print_not_judged(sum(not it.is_judged for one in found for it in one.points), err=err)
     failed = sum(bool(one.failed) for one in found)
     unknown = sum(bool(one.unknown) for one in found) + hidden.num_unknown
     options.warn_of_ungated(failed, unknown, gate)

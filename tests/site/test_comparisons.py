@@ -172,4 +172,4 @@ def test_a_layout_prints_as_its_page_printed_it(of_many: bool) -> None:
     shown = (columns.VP, columns.FSDP)
     if of_many:
         shown = columns.ours(*shown)
-    assert ["1", "0"] == [cells.cell(column, row).content for column in shown]
+    assert ["1", "0"] == [cells.cells(column, [row])[0].content for column in shown]
