@@ -23,11 +23,10 @@ from perfdb.compare import (
     triage,
 )
 from perfdb.compare import trend as trending
-from perfdb.compare.quiet import Quiet
+from perfdb.compare.quiet import NONE_LEFT_OUT, Quiet
 from perfdb.compare.report import series as series_document
 from perfdb.compare.sides import figures_of
 from perfdb.compare.trend import Point, Series
-from perfdb.compare.verdict import TERMS
 from perfdb.db.session import reading_current, store_url
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
@@ -116,11 +115,11 @@ def trend(
             results = releases.since(results, choices, starts)
     keys = tuple(word.lower() for word in asked if releases.is_key(word))
     of_each = None if only["each_case"] or gate else keys
-    how = metric, screened or margin
+    hidden = screened or Quiet(margin)
+    how = metric, hidden
     followed = _followed(marked(results, wrong), choices, how, of_each)
     found = trending.noted_missing(followed, versions)
     closed = [gate & one.closes(least(one.metric)) for one in found]
-    hidden = screened or Quiet(TERMS)
     _print(found, closed, results, style, hidden if only_news else None)
     return _ended(found, closed, gate, hidden, err=style != "table")
 
@@ -146,7 +145,7 @@ def _is_told(found: Sequence[Series], hidden: Quiet) -> bool:
 def _followed(
     results: Sequence[Result],
     choices: Sequence[Choice],
-    how: tuple[str | None, float | Quiet],
+    how: tuple[str | None, Quiet],
     keys: tuple[str, ...] | None,
 ) -> list[Series]:
     """Each case that a key names and the work of the others; each case where `keys` is None."""
@@ -376,7 +375,7 @@ def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
 
 
 def _summary(found: Sequence[Series], hidden: Quiet | None) -> str:
-    followed, others = [one for one in found if len(one.points) > 1], hidden or Quiet(TERMS)
+    followed, others = [one for one in found if len(one.points) > 1], hidden or NONE_LEFT_OUT
     counts = {
         "made up for": sum(one.recovered for one in found),
         "missing in the newest": sum(one.missing_in is not None for one in found),

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from perfdb.compare import noise
 from perfdb.compare.context import noise_of, terms_of
 from perfdb.compare.flops_count import ROUNDOFF
-from perfdb.compare.noise import FALSE_DISCOVERIES, FALSE_DISCOVERIES_OF_GATE, Sample
+from perfdb.compare.noise import FALSE_DISCOVERIES, FALSE_DISCOVERIES_OF_GATE, MARGIN, Sample
 from perfdb.compare.releases import Choice, Judging, in_order
 from perfdb.compare.sides import Side, apart_by_deciles, marked, side_of
 from perfdb.compare.verdict import Terms, alike
@@ -40,14 +40,19 @@ class Quiet:
     """What is known of the quiet cases, and the numbers of the others.
 
     `num_unknown`: of how many the newest release cannot be told from those before it. `rates`: how
-    often cases without a change are as far off, of each of their verdicts. `terms`: of all cases.
+    often cases without a change are as far off, of each of their verdicts. `terms`: of all cases;
+    None: as those that are followed show them, with this margin.
     """
 
-    terms: Terms
+    margin: float = MARGIN
+    terms: Terms | None = None
     others: Collection[int] = ()
     num_cases: int = 0
     num_unknown: int = 0
     rates: Sequence[float] = ()
+
+
+NONE_LEFT_OUT: Final = Quiet()
 
 
 def found(
@@ -83,7 +88,9 @@ def found(
     left = {number for number, _ in lines.keys() - quiet.keys()}
     rates = [rate for it in quiet.values() for rate in it.rates.tolist()]
     num_unknown = sum(not it.is_same for it in quiet.values())
-    return Quiet(terms, left, len(quiet), num_unknown, rates) if len(left) <= MOST_OTHERS else None
+    if len(left) > MOST_OTHERS:
+        return None
+    return Quiet(how.margin, terms, left, len(quiet), num_unknown, rates)
 
 
 def others(connection: Connection, quiet: Quiet) -> tuple[Result, ...]:

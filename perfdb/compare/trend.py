@@ -11,8 +11,7 @@ from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
 from perfdb.compare.context import back_from, best_of, noise_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
-from perfdb.compare.noise import MARGIN
-from perfdb.compare.quiet import Quiet
+from perfdb.compare.quiet import NONE_LEFT_OUT, Quiet
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
     Side,
@@ -299,16 +298,16 @@ def follow(
     choices: Sequence[Choice],
     level: Level,
     metric: str | None = None,
-    margin: float | Quiet = MARGIN,
+    quiet: Quiet = NONE_LEFT_OUT,
 ) -> list[Series]:
     """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
     `choices` are the releases in their order (`releases.known_releases`). At the level
     of the workload a release has its best configuration. Without `metric` it is
-    tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU. In place of the
-    margin may be what is known of cases that are not among the results.
+    tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
+    `quiet` are the cases that are not among the results.
     """
-    return _Followed.of(results, choices, margin).series(level, metric)
+    return _Followed.of(results, choices, quiet).series(level, metric)
 
 
 Sides = dict[str, list[Side]]
@@ -357,14 +356,13 @@ class _Followed:
 
     of_works: Sequence[Sides]
     of_cases: Sequence[Sides]
+    terms: Terms
     quiet: Quiet
     _tracks: dict[object, _Track] = field(default_factory=dict)
     """By their cases, origin and metric: work that is done in one way alone is that case."""
 
     @classmethod
-    def of(
-        cls, results: Iterable[Result], choices: Sequence[Choice], margin: float | Quiet
-    ) -> Self:
+    def of(cls, results: Iterable[Result], choices: Sequence[Choice], quiet: Quiet) -> Self:
         """All that is followed of the results. `choices` are the releases in their order."""
         known, names = tuple(results), in_order(choices)
         versions = {one.release_id: one.release for one in known}
@@ -386,10 +384,9 @@ class _Followed:
             for of_each, key in ((works, work), (cases, case)):
                 of_each.setdefault((key, origin), {}).setdefault(release, []).append(side)
         of_cases = list(cases.values())
-        if not isinstance(margin, Quiet):
-            shown = noise_of([it for (it,) in one.values()] for one in of_cases)
-            margin = Quiet(terms_of(shown, margin))
-        return cls(list(works.values()), of_cases, margin)
+        shown = noise_of([it for (it,) in one.values()] for one in of_cases)
+        terms = quiet.terms or terms_of(shown, quiet.margin)
+        return cls(list(works.values()), of_cases, terms, quiet)
 
     def series(self, level: Level, metric: str | None) -> list[Series]:
         """A series of each work or of each case, with verdicts that hold over all of them."""
@@ -397,9 +394,9 @@ class _Followed:
         tracks = [self._track(sides, metric) for sides in of_each]
         new = [it for it in tracks if not it.judgements]
         asked = [pair for it in new for pair in (*it.pairs, *it.best)]
-        found = iter(judged(asked, self.quiet.terms))
+        found = iter(judged(asked, self.terms))
         for it in new:
-            it.judgements = [back_from(next(found), pair, self.quiet.terms) for pair in it.pairs]
+            it.judgements = [back_from(next(found), pair, self.terms) for pair in it.pairs]
             for pair in it.best:
                 it.of_best = pair.place - len(it.line) - 1, next(found)
         judgements = [one for it in tracks for one in it.judgements]
@@ -408,7 +405,7 @@ class _Followed:
         def made(it: _Track) -> Series:
             points = [point._replace(judgement=next(settled)) if point.before else point
                       for point in it.points]  # fmt: skip
-            followed = level, it.metric, tuple(points), self.quiet.terms
+            followed = level, it.metric, tuple(points), self.terms
             return Series(*followed, count + self.quiet.num_cases, it.of_best)
 
         return sorted(map(made, tracks), key=_order)
@@ -431,10 +428,10 @@ def follow_each(
     results: Sequence[Result],
     choices: Sequence[Choice],
     metric: str | None = None,
-    margin: float | Quiet = MARGIN,
+    quiet: Quiet = NONE_LEFT_OUT,
 ) -> list[Series]:
     """A series for each case, and for each workload whose best configuration has changed."""
-    followed = _Followed.of(results, choices, margin)
+    followed = _Followed.of(results, choices, quiet)
     of_work = followed.series(Level.WORKLOAD, metric)
     retuned = [one for one in of_work if len({it.side.shown.case_key for it in one.points}) > 1]
     of_cases = followed.series(Level.CONFIGURATION, metric)
