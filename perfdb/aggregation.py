@@ -211,13 +211,12 @@ class Summary:
     """Of how many means of several steps it is; None: each step has a time of its own."""
 
 
-def summarize(step_times_s: Floats | Sequence[float], counts: Ints | None = None) -> Summary | None:
+def summarize(times: Floats, counts: Ints | None = None) -> Summary | None:
     """The summary of step times in the order of their steps; None where there is none.
 
     A mean of several steps counts as often; the spread is then that of the means, which is less
     than that of their steps.
     """
-    times = np.asarray(step_times_s, np.float64)
     if not len(times):
         return None
     several = len(times) > 1

@@ -4,17 +4,20 @@ A run's steps or a page's row become one `ResultRow`. All functions are pure.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
 from operator import ge
 from typing import Any, Final
 
+import numpy as np
+
 from perfdb import aggregation, catalog, flops, metrics, validity
 from perfdb.aggregation import Window
 from perfdb.db.rows import MeasuredRun, ResultRow, RunRow
 from perfdb.formats import ParsedLog
+from perfdb.formats.columns import StepColumn, Steps, kind_of
 from perfdb.jsonfile import content_hash
 from perfdb.messages import note_text
 from perfdb.metrics import EMITTED
@@ -34,12 +37,10 @@ from perfdb.record import (
 from perfdb.run_record import RunRecord, WorkerConfiguration
 from perfdb.rundir import StepsRead, Worker
 from perfdb.selection import (
-    LogSelection,
     Selection,
     emitted_rates,
     first_of_other_tokens,
     known_rates,
-    pick_run_steps,
     pick_steps,
     storable,
     token_rate,
@@ -92,7 +93,7 @@ def of_run(
     if why is None:
         result = with_model_shape(result, worker.configuration)
         window = window or aggregation.skip_warmup(record.warmup_steps)
-        result = with_figures(result, pick_run_steps(read, window), window)
+        result = with_figures(result, pick_steps(timed_steps(read), window), window)
     return MeasuredRun(_run_row(record, worker, outcome, withheld, content), read, result)
 
 
@@ -176,6 +177,17 @@ def _storable(read: StepsRead) -> StepsRead:
     return StepsRead(lines, columns)
 
 
+def timed_steps(read: StepsRead) -> Steps:
+    """The columns of a run directory that its figures are computed from."""
+    names = ("skipped", "peak_memory_bytes")
+    return Steps(
+        np.array(read.lines, np.int64),
+        np.array(read.columns["step"], np.int64),
+        np.array(read.columns["step_time_s"], np.float64),
+        {name: StepColumn.of(read.columns[name], kind_of(name)) for name in names},
+    )
+
+
 def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -> MeasuredRun:
     """The run of a log with its steps and its one result. `asked`: the window was asked for."""
     selection = pick_steps(log.steps, window, averages=of.averages)
@@ -185,7 +197,7 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
     hashed = content_hash(content | {"release": of.release.key})
     result = _unmeasured(of, hashed, outcome, withheld, of.notes)
     if outcome.is_stopped and selection.counts.sum() >= (1 if asked else LEAST_OF_STOPPED):
-        result = result.changed(withheld=None)
+        result = replace(result, withheld=None)
     if result.withheld is None:
         result = with_token_rate(with_figures(result, selection, window), selection)
     if result.withheld is None:
@@ -193,11 +205,11 @@ def of_log(log: ParsedLog, of: LogRun, window: Window, *, asked: bool = False) -
         same = len(selection.steps) and window.name == log.window
         average = log.emitted.model_dump() if same else {}
         rates = known_rates({**average, **emitted_rates(selection, EMITTED, of.case)})
-        result = result.changed(emitted=rates)
+        result = replace(result, emitted=rates)
     return MeasuredRun(_log_run_row(log, of.run_id, result, selection), storable(log.steps), result)
 
 
-def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: LogSelection) -> RunRow:
+def _log_run_row(log: ParsedLog, run_id: str, result: ResultRow, selection: Selection) -> RunRow:
     last = log.steps[-1].step if log.steps else 0
     starts = [selection.steps[0].step - int(selection.counts[0])] if len(selection.steps) else []
     if selection.skipped:
@@ -308,14 +320,15 @@ def with_figures(result: ResultRow, selection: Selection, window: Window) -> Res
     """
     skipped = selection.skipped
     if skipped and 2 * int(skipped.params["num_steps"] or 0) > int(skipped.params["of"] or 0):
-        return result.changed(outcome=Outcome.INCOMPLETE, withheld=skipped)
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=skipped)
     if skipped:
-        result = result.changed(notes=(*result.notes, skipped))
-    times = aggregation.summarize(selection.step_times_s, selection.counts)
+        result = replace(result, notes=(*result.notes, skipped))
+    times = aggregation.summarize(selection.steps.step_time_s, selection.counts)
     if times is None:
         none = window.none_held(selection.num_steps, selection.longest)
-        return result.changed(outcome=Outcome.INCOMPLETE, withheld=none)
-    return result.changed(
+        return replace(result, outcome=Outcome.INCOMPLETE, withheld=none)
+    return replace(
+        result,
         window=window.name,
         peak_memory_bytes=selection.peak_memory_bytes or None,
         num_steps=times.num_steps,
@@ -365,10 +378,10 @@ def has_note(result: ResultRow, code: NoteCode) -> bool:
 def with_model_shape(result: ResultRow, configuration: WorkerConfiguration | None) -> ResultRow:
     """The result with a note where its run trained another shape of the model."""
     note = validity.model_shape(result.case.model, configuration)
-    return result.changed(notes=(*result.notes, note)) if note else result
+    return replace(result, notes=(*result.notes, note)) if note else result
 
 
-def with_token_rate(result: ResultRow, selection: LogSelection) -> ResultRow:
+def with_token_rate(result: ResultRow, selection: Selection) -> ResultRow:
     """The rate of steps of samples of many lengths, as in fine-tuning: all tokens over all time.
 
     The FLOPs of a token depend on the length of its sample, which no step has: TFLOP/s and MFU are
@@ -379,7 +392,8 @@ def with_token_rate(result: ResultRow, selection: LogSelection) -> ResultRow:
         return result
     rate = token_rate(steps.column("tokens"), steps.step_time_s, counts)
     note = Note(NoteCode.VARIABLE_LENGTH_STEPS)
-    return result.changed(
+    return replace(
+        result,
         tokens_per_sec_per_gpu=rate and rate / result.case.num_gpus,
         model_tflops_per_sec_per_gpu=None,
         flops_convention=None,

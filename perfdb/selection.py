@@ -9,9 +9,8 @@ import numpy as np
 
 from perfdb import aggregation
 from perfdb.aggregation import Window
-from perfdb.formats.columns import Floats, Ints, StepColumn, Steps
+from perfdb.formats.columns import Ints, StepColumn, Steps
 from perfdb.record import Case, Note, NoteCode
-from perfdb.rundir import StepsRead
 
 EMITTED_PER_STEP: Final = ("tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu")
 """The rates of a program that are stored with each step."""
@@ -20,7 +19,7 @@ SAME_TOKENS: Final = 0.01
 """By how much a step's tokens may differ from GBS × sequence length, where labels are shifted."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Selection:
     """The steps that figures are taken over: a window's, without those the optimizer skipped.
 
@@ -28,43 +27,16 @@ class Selection:
     log are. `longest`: the largest count of any line. `peak_memory_bytes`: the most of any line.
     """
 
-    step_times_s: Floats | Sequence[float]
+    steps: Steps
     counts: Ints
     num_steps: int
-    longest: int = 1
+    longest: int
     peak_memory_bytes: int
     skipped: Note | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogSelection(Selection):
-    """The same with all that the lines of a log state."""
-
-    steps: Steps
-
-
-def pick_run_steps(steps: StepsRead, window: Window) -> Selection:
-    """The steps that figures of a run directory are taken over: too few for arrays to pay."""
-    numbers, columns, note = steps.columns["step"], steps.columns, None
-    places = np.flatnonzero(window.pick(numbers))
-    held = slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0)
-    times, is_skipped = columns["step_time_s"][held], columns["skipped"][held]
-    counts = np.ones(len(times), np.int64)
-    if any(is_skipped):
-        note = _skipped_note(np.array(numbers[held]), counts, np.array(is_skipped))
-        times = [time for time, skipped in zip(times, is_skipped, strict=True) if not skipped]
-        counts = counts[: len(times)]
-    return Selection(
-        step_times_s=times,
-        counts=counts,
-        num_steps=len(numbers),
-        peak_memory_bytes=max(filter(None, columns["peak_memory_bytes"]), default=0),
-        skipped=note,
-    )
-
-
-def pick_steps(steps: Steps, window: Window, *, averages: bool = False) -> LogSelection:
-    """The steps of a log, or of a run in the store, that figures are taken over.
+def pick_steps(steps: Steps, window: Window, *, averages: bool = False) -> Selection:
+    """The steps that figures are taken over, of a log or of a run directory.
 
     `averages`: whether the times of the log are means since the line before.
     """
@@ -78,9 +50,8 @@ def pick_steps(steps: Steps, window: Window, *, averages: bool = False) -> LogSe
         skipped = _skipped_note(within.step, within_counts, is_skipped)
         within, within_counts = within.at(~is_skipped), within_counts[~is_skipped]
     memory = steps.column("peak_memory_bytes")
-    return LogSelection(
+    return Selection(
         steps=within,
-        step_times_s=within.step_time_s,
         counts=within_counts,
         num_steps=int(counts.sum()),
         longest=int(counts.max(initial=1)),
@@ -122,7 +93,7 @@ def token_rate(tokens: StepColumn, seconds: np.ndarray, counts: Ints) -> float |
     return rate if isfinite(rate) and rate > 0 else None
 
 
-def emitted_rates(selection: LogSelection, names: Sequence[str], case: Case) -> Mapping[str, float]:
+def emitted_rates(selection: Selection, names: Sequence[str], case: Case) -> Mapping[str, float]:
     """Of each rate that some lines print, the median over these; a rate of 0 is not known.
 
     Tokens/s of steps of many lengths are over all of their tokens, as those computed of them.

@@ -11,7 +11,6 @@ import gc
 import importlib
 import inspect
 import json
-import multiprocessing.context
 import os
 import pkgutil
 import shutil
@@ -91,9 +90,6 @@ def import_everything() -> None:
     if find_spec("torch") and find_spec("megatron"):
         for name in WITH_TORCH:
             importlib.import_module(name)
-    # Megatron-Core spawns a process that holds a queue, which would import torch again.
-    contexts = multiprocessing.context._concrete_contexts  # type: ignore[attr-defined]
-    contexts["spawn"] = contexts["fork"]
 
 
 def write_clients(folder: Path, address: Path) -> None:

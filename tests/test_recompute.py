@@ -300,7 +300,7 @@ def _stored(times: list[float], window: aggregation.Window) -> tuple[StoredRun, 
     record = factories.record(warmup_steps=0, measured_steps=len(times))
     read = StepsRead.of(enumerate(steps, 1))
     measured = measure.of_run(record, read, Worker(), "c")
-    picked = selection.pick_run_steps(read, window)
+    picked = selection.pick_steps(measure.timed_steps(read), window)
     result = measure.with_figures(measured.result, picked, window)
     stored = StoredRun(result, 1, 1, "r", 1, Outcome.FINISHED, of_log=False)
     peak = steps[0].peak_memory_bytes

@@ -17,16 +17,16 @@ from perfdb.compare import (
     Verdict,
     baselines,
     marked,
-    quiet,
     releases,
     report,
     triage,
+    unchanged,
 )
 from perfdb.compare import trend as trending
-from perfdb.compare.quiet import NONE_LEFT_OUT, Quiet
 from perfdb.compare.report import series as series_document
 from perfdb.compare.sides import figures_of
 from perfdb.compare.trend import Point, Series
+from perfdb.compare.unchanged import NONE_LEFT_OUT, UnchangedCases
 from perfdb.db.session import reading_current, store_url
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
@@ -105,9 +105,9 @@ def trend(
         versions, screened = releases.versions(connection, choices), None
         if only_news and style in ("table", "markdown") and not since:
             judging = releases.Judging(wrong, metric, margin)
-            screened = quiet.found(connection, scope, choices, versions, judging)
+            screened = unchanged.found(connection, scope, choices, versions, judging)
         results = (
-            quiet.others(connection, screened) if screened
+            unchanged.others(connection, screened) if screened
             else releases.results_of_words(connection, asked, scope)
         )  # fmt: skip
         if since:
@@ -115,7 +115,7 @@ def trend(
             results = releases.since(results, choices, starts)
     keys = tuple(word.lower() for word in asked if releases.is_key(word))
     of_each = None if only["each_case"] or gate else keys
-    hidden = screened or Quiet(margin)
+    hidden = screened or UnchangedCases(margin)
     how = metric, hidden
     followed = _followed(marked(results, wrong), choices, how, of_each)
     found = trending.noted_missing(followed, versions)
@@ -125,7 +125,12 @@ def trend(
 
 
 def _ended(
-    found: Sequence[Series], closed: "Closed", gate: frozenset[str], hidden: Quiet, *, err: bool
+    found: Sequence[Series],
+    closed: "Closed",
+    gate: frozenset[str],
+    hidden: UnchangedCases,
+    *,
+    err: bool,
 ) -> int:
     """The exit code, after what is to be said of the gates."""
     gates.print_not_judged(sum(not it.is_judged for one in found for it in one.points), err=err)
@@ -136,7 +141,7 @@ def _ended(
     return 1 if unjudged or any(closed) or ("unknown" in gate and hidden.num_unknown) else 0
 
 
-def _is_told(found: Sequence[Series], hidden: Quiet) -> bool:
+def _is_told(found: Sequence[Series], hidden: UnchangedCases) -> bool:
     """Whether there is a verdict, or nothing to judge yet, as there is one release alone."""
     is_followed = any(point.judgement for one in found for point in one.points)
     return bool(hidden.num_cases) or not is_followed or any(one.is_judged for one in found)
@@ -145,7 +150,7 @@ def _is_told(found: Sequence[Series], hidden: Quiet) -> bool:
 def _followed(
     results: Sequence[Result],
     choices: Sequence[Choice],
-    how: tuple[str | None, Quiet],
+    how: tuple[str | None, UnchangedCases],
     keys: tuple[str, ...] | None,
 ) -> list[Series]:
     """Each case that a key names and the work of the others; each case where `keys` is None."""
@@ -168,7 +173,7 @@ def _print(
     closed: Closed,
     results: Sequence[Result],
     style: str,
-    hidden: Quiet | None,
+    hidden: UnchangedCases | None,
 ) -> None:
     """`hidden`: where only news are shown, what is known of the cases without any."""
     if style == "json":
@@ -374,7 +379,7 @@ def sparkline(figures: Sequence[float], between: tuple[float, float]) -> str:
     return "".join(BLOCKS[round(place * top)] for place in places)
 
 
-def _summary(found: Sequence[Series], hidden: Quiet | None) -> str:
+def _summary(found: Sequence[Series], hidden: UnchangedCases | None) -> str:
     followed, others = [one for one in found if len(one.points) > 1], hidden or NONE_LEFT_OUT
     counts = {
         "made up for": sum(one.recovered for one in found),
@@ -389,5 +394,7 @@ def _summary(found: Sequence[Series], hidden: Quiet | None) -> str:
     line = f"{len(followed) + others.num_cases} followed over releases: {', '.join(parts)}"
     if hidden is None:
         return line
-    unchanged = sum(not (one.has_news or one.untold) for one in followed) + hidden.num_cases
-    return f"{line}; {unchanged} unchanged (hidden; --all shows them)" if unchanged else line
+    num_unchanged = sum(not (one.has_news or one.untold) for one in followed) + hidden.num_cases
+    return (
+        f"{line}; {num_unchanged} unchanged (hidden; --all shows them)" if num_unchanged else line
+    )

@@ -11,7 +11,6 @@ from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
 from perfdb.compare.context import back_from, best_of, noise_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
-from perfdb.compare.quiet import NONE_LEFT_OUT, Quiet
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
     Side,
@@ -21,6 +20,7 @@ from perfdb.compare.sides import (
     side_of,
     work_order,
 )
+from perfdb.compare.unchanged import NONE_LEFT_OUT, UnchangedCases
 from perfdb.compare.verdict import (
     CHANGED,
     OPEN,
@@ -298,16 +298,16 @@ def follow(
     choices: Sequence[Choice],
     level: Level,
     metric: str | None = None,
-    quiet: Quiet = NONE_LEFT_OUT,
+    unchanged: UnchangedCases = NONE_LEFT_OUT,
 ) -> list[Series]:
     """A series for each workload, or each case, and origin, in the order of a comparison's rows.
 
     `choices` are the releases in their order (`releases.known_releases`). At the level
     of the workload a release has its best configuration. Without `metric` it is
     tokens/s/GPU, or as far as that is unknown the step time or model TFLOP/s/GPU.
-    `quiet` are the cases that are not among the results.
+    `unchanged` are the cases that are not among the results.
     """
-    return _Followed.of(results, choices, quiet).series(level, metric)
+    return _Followed.of(results, choices, unchanged).series(level, metric)
 
 
 Sides = dict[str, list[Side]]
@@ -357,12 +357,14 @@ class _Followed:
     of_works: Sequence[Sides]
     of_cases: Sequence[Sides]
     terms: Terms
-    quiet: Quiet
+    unchanged: UnchangedCases
     _tracks: dict[object, _Track] = field(default_factory=dict)
     """By their cases, origin and metric: work that is done in one way alone is that case."""
 
     @classmethod
-    def of(cls, results: Iterable[Result], choices: Sequence[Choice], quiet: Quiet) -> Self:
+    def of(
+        cls, results: Iterable[Result], choices: Sequence[Choice], unchanged: UnchangedCases
+    ) -> Self:
         """All that is followed of the results. `choices` are the releases in their order."""
         known, names = tuple(results), in_order(choices)
         versions = {one.release_id: one.release for one in known}
@@ -385,8 +387,8 @@ class _Followed:
                 of_each.setdefault((key, origin), {}).setdefault(release, []).append(side)
         of_cases = list(cases.values())
         shown = noise_of([it for (it,) in one.values()] for one in of_cases)
-        terms = quiet.terms or terms_of(shown, quiet.margin)
-        return cls(list(works.values()), of_cases, terms, quiet)
+        terms = unchanged.terms or terms_of(shown, unchanged.margin)
+        return cls(list(works.values()), of_cases, terms, unchanged)
 
     def series(self, level: Level, metric: str | None) -> list[Series]:
         """A series of each work or of each case, with verdicts that hold over all of them."""
@@ -400,13 +402,13 @@ class _Followed:
             for pair in it.best:
                 it.of_best = pair.place - len(it.line) - 1, next(found)
         judgements = [one for it in tracks for one in it.judgements]
-        settled, count = iter(controlled(judgements, self.quiet.rates)), len(tracks)
+        settled, count = iter(controlled(judgements, self.unchanged.rates)), len(tracks)
 
         def made(it: _Track) -> Series:
             points = [point._replace(judgement=next(settled)) if point.before else point
                       for point in it.points]  # fmt: skip
             followed = level, it.metric, tuple(points), self.terms
-            return Series(*followed, count + self.quiet.num_cases, it.of_best)
+            return Series(*followed, count + self.unchanged.num_cases, it.of_best)
 
         return sorted(map(made, tracks), key=_order)
 
@@ -428,10 +430,10 @@ def follow_each(
     results: Sequence[Result],
     choices: Sequence[Choice],
     metric: str | None = None,
-    quiet: Quiet = NONE_LEFT_OUT,
+    unchanged: UnchangedCases = NONE_LEFT_OUT,
 ) -> list[Series]:
     """A series for each case, and for each workload whose best configuration has changed."""
-    followed = _Followed.of(results, choices, quiet)
+    followed = _Followed.of(results, choices, unchanged)
     of_work = followed.series(Level.WORKLOAD, metric)
     retuned = [one for one in of_work if len({it.side.shown.case_key for it in one.points}) > 1]
     of_cases = followed.series(Level.CONFIGURATION, metric)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from perfdb.db.packing import Packed, packed
 from perfdb.jsonfile import content_hash
@@ -129,12 +129,6 @@ class ResultRow:
     emitted: Mapping[str, float] = field(default_factory=dict)
     stated: Mapping[str, object] = field(default_factory=dict)
     """What the options of the command line state of it, as `Checked.stated` has it."""
-
-    def changed(self, **values: object) -> Self:
-        """The same with other values: dataclasses.replace takes ten times as long."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self), **values)
-        return other
 
 
 @dataclass(frozen=True)

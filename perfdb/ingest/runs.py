@@ -143,7 +143,7 @@ def parse_run(found: RunFound) -> RunRead | Skipped | Rejected:
     notes = tuple(_notes(found.path, record, run.result))
     window = found.window.name if found.window else None
     if window:
-        run = replace(run, result=run.result.changed(stated={"window": window}))
+        run = replace(run, result=replace(run.result, stated={"window": window}))
     return RunRead(found.path, notes=notes, run=run, files=found.files, window=window)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
-from perfdb.compare import quiet, releases
+from perfdb.compare import releases, unchanged
 from perfdb.db.session import reading
 from perfdb.queries.scope import Scope
 from tests import factories
@@ -45,7 +45,7 @@ def lab(sqlite: URL, tmp_path: Path) -> Lab:
 
 
 def test_the_same_is_said_as_if_each_case_were_followed(lab: Lab, perfdb: Shell) -> None:
-    """Of 12 sizes two are slower, one has two layouts, and one ran on a branch: 8 are quiet."""
+    """Of 12 sizes two are slower, one has two layouts, and one ran on a branch: 8 are unchanged."""
     trend = partial(perfdb, "trend", "--db", lab.store.render_as_string())
     for words in ((), ("--fail-on", ALL), ("--format", "markdown", "--metric", "step_time_s")):
         assert trend("--since", "1", *words) == trend(*words)
@@ -53,9 +53,11 @@ def test_the_same_is_said_as_if_each_case_were_followed(lab: Lab, perfdb: Shell)
     with reading(lab.store) as connection:
         choices = releases.known_releases(connection)
         versions = releases.versions(connection, choices)
-        found = quiet.found(connection, Scope(), choices, versions, releases.Judging())
+        found = unchanged.found(connection, Scope(), choices, versions, releases.Judging())
         assert found
-        followed = {(it.model, it.system, it.num_gpus) for it in quiet.others(connection, found)}
+        followed = {
+            (it.model, it.system, it.num_gpus) for it in unchanged.others(connection, found)
+        }
     assert (8, 16) == (found.num_cases, len(found.rates))
     assert {(ONE.model, ONE.system, 8 * size) for size in (1, 2, 3, 7)} < followed
     assert 4 + 3 == len(followed)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_OTHERS: Final = 5_000
-"""Where more cases are not quiet, all are followed."""
+"""If more cases may have changed, all are followed."""
 
 
 @dataclass(frozen=True)
-class Quiet:
-    """What is known of the quiet cases, and the numbers of the others.
+class UnchangedCases:
+    """What is known of the unchanged cases, and the numbers of the others.
 
     `num_unknown`: of how many the newest release cannot be told from those before it. `rates`: how
     often cases without a change are as far off, of each of their verdicts. `terms`: of all cases;
@@ -52,7 +52,7 @@ class Quiet:
     rates: Sequence[float] = ()
 
 
-NONE_LEFT_OUT: Final = Quiet()
+NONE_LEFT_OUT: Final = UnchangedCases()
 
 
 def found(
@@ -61,8 +61,8 @@ def found(
     choices: Sequence[Choice],
     versions: Mapping[tuple[str, Origin], Sequence[str]],
     how: Judging,
-) -> Quiet | None:
-    """The quiet cases of all that is within a scope; None: all cases are to be followed.
+) -> UnchangedCases | None:
+    """The unchanged cases of all that is within a scope; None: all cases are to be followed.
 
     `choices` are the releases in their order, `versions` those of each framework and origin.
     """
@@ -84,18 +84,18 @@ def found(
     judged: dict[Line, _Judged] = {}
     for name, some in grouped(plain, groups.__getitem__).items():
         judged |= zip(some, _judged([plain[it] for it in some], metric, terms, name), strict=True)
-    quiet = dict(_settled(judged, sum(map(len, others.values()))))
-    left = {number for number, _ in lines.keys() - quiet.keys()}
-    rates = [rate for it in quiet.values() for rate in it.rates.tolist()]
-    num_unknown = sum(not it.is_same for it in quiet.values())
+    unchanged = dict(_settled(judged, sum(map(len, others.values()))))
+    left = {number for number, _ in lines.keys() - unchanged.keys()}
+    rates = [rate for it in unchanged.values() for rate in it.rates.tolist()]
+    num_unknown = sum(not it.is_same for it in unchanged.values())
     if len(left) > MOST_OTHERS:
         return None
-    return Quiet(how.margin, terms, left, len(quiet), num_unknown, rates)
+    return UnchangedCases(how.margin, terms, left, len(unchanged), num_unknown, rates)
 
 
-def others(connection: Connection, quiet: Quiet) -> tuple[Result, ...]:
-    """The results of the cases that are not quiet, as `releases.results_of_words` has them."""
-    return tuple(queries.read(connection, queries.of_cases(quiet.others)))
+def others(connection: Connection, unchanged: UnchangedCases) -> tuple[Result, ...]:
+    """The results of the cases that are not unchanged, as `releases.results_of_words` has them."""
+    return tuple(queries.read(connection, queries.of_cases(unchanged.others)))
 
 
 Line = tuple[int, str]
@@ -184,7 +184,7 @@ def _reader(names: Sequence[str], how: Judging) -> Callable[[Sequence[Any]], _Ru
 
 
 def _judged(
-    cases: Sequence[Sequence[_Run]], metric: str, terms: Terms, alike: object
+    cases: Sequence[Sequence[_Run]], metric: str, terms: Terms, group: object
 ) -> Iterator[_Judged]:
     """Of cases whose noise is alike, each run against those before it, and the last to the best."""
     import numpy as np  # noqa: PLC0415
@@ -200,7 +200,7 @@ def _judged(
     logs = np.array([log(it.figure) for runs in cases for it in runs])
     every = np.ones_like(logs), logs, np.zeros_like(logs)
     change, _, _, p, half, *_ = noise.forecast(
-        every, (first, last), [it[new] for it in every], np.array(least), terms.prior_of(alike)
+        every, (first, last), [it[new] for it in every], np.array(least), terms.prior_of(group)
     )
     allowed = log1p(terms.margin) * (1 + ROUNDOFF)
     is_same = abs(change) + half <= allowed
