@@ -107,7 +107,7 @@ def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> L
     rows, metric = _ratio_rows(numbered), numbered[0][1].metric
     known = {match.judgement.verdict for _, match in numbered}
     seen = {report.named(one, metric): VERDICT_STYLES[one] for one in Verdict if one in known}
-    legend = alt.Legend(title="B is", orient="top") if verdicts else None
+    legend = alt.Legend(title="Verdict", orient="top") if verdicts else None
     if not verdicts:
         seen = {name: VerdictStyle("", BLUE, "circle") for name in seen}
     colors = alt.Scale(domain=list(seen), range=[on_theme(style.color) for style in seen.values()])

@@ -87,7 +87,7 @@ def styled(matches: Sequence[Match], audited: Findings) -> Styler:
         table = table.drop(columns="Figure")  # it is in the caption
     metric = matches[0].metric
     fills = {charts.verdict_mark(v, metric): it.fill for v, it in charts.VERDICT_STYLES.items()}
-    colored = table.style.map(lambda mark: fills[str(mark)], subset=["B is"])
+    colored = table.style.map(lambda mark: fills[str(mark)], subset=["Verdict"])
     return colored.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
 
 
@@ -110,7 +110,7 @@ def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
     return {
         **subject(result),
         "B/A": match.judgement.ratio,
-        "B is": charts.verdict_mark(match.judgement.verdict, metric),
+        "Verdict": charts.verdict_mark(match.judgement.verdict, metric),
         "99 %": report.interval(match.judgement).replace(" ", NO_BREAK),
         "A": report.figure(result, metric),
         "B": report.figure(match.b.shown, metric),
@@ -119,7 +119,7 @@ def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
         "Audit": ", ".join(f"{letter} {text}" for letter, text in marks.items() if text),
         **work(result),
         "Configuration": report.how(match),
-        "Figures are": report.remark(match),
+        "Source": report.remark(match),
     }
 
 
@@ -148,7 +148,7 @@ def lone(sides: Sequence[Side], asked: str | None) -> Styler:
             "Figure": METRICS[metric].title,
             **work(result),
             "Configuration": report.configuration(result),
-            "Figures are": report.remark_of(side),
+            "Source": report.remark_of(side),
         })  # fmt: skip
     table = pd.DataFrame(rows).astype({"Value": "Float64"}).style
     for place, text in enumerate(texts):

@@ -227,7 +227,7 @@ def _paired(found: SystemPairs, name_a: str, name_b: str, left: DeltaGenerator) 
     numbered = [(n, it) for n, it in enumerate(pairs, 1) if it.judgement.ratio is not None]
     if numbered:
         st.altair_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
-    left_out = ["B is", "99 %", "Audit", "System", "Runs"]
+    left_out = ["Verdict", "99 %", "Audit", "System", "Runs"]
     table = matches.frame(pairs, {}).drop(columns=left_out)
     if table["Figure"].nunique() == 1:
         table = table.drop(columns="Figure")

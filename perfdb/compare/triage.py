@@ -27,7 +27,7 @@ ONLY: Final = (*GROUPS, NEW, MISSING)
 """The names of all groups."""
 FORMATS: Final = ("table", "json", "markdown", "junit", "github")
 """How comparisons and trends are printed."""
-COLUMNS: Final = ("Case", "Figure", "A", "B", "B/A", "99 % interval", "B is")
+COLUMNS: Final = ("Case", "Figure", "A", "B", "B/A", "99 % interval", "Verdict")
 
 
 def groups(matches: Sequence[Match]) -> dict[str, list[Match]]:

@@ -70,7 +70,7 @@ def test_two_systems_have_a_ratio_and_no_verdict(filled: URL) -> None:
     assert ["DGX-B200", "DGX-H100"] == app.selectbox(key="system_a").options
     [row] = app.table[0].value.to_dict("records")
     assert (1.6, "8 → 8") == (round(row["B/A"], 6), row["GPUs"])
-    assert "B is" not in row
+    assert "Verdict" not in row
     same = page("compare", compare="Two systems", system_a="dgx-h100", system_b="dgx-h100")
     assert "the same system" in same.info[0].value
 
@@ -78,7 +78,7 @@ def test_two_systems_have_a_ratio_and_no_verdict(filled: URL) -> None:
 def test_matches_are_narrowed_to_a_group_of_verdicts(filled: URL) -> None:
     app = page("compare", a="megatron-core 0.16.0", b="megatron-core 0.16.1", only="faster")
     assert ["All 1", "Faster: 1"] == app.selectbox(key="only").options
-    assert ["▲ faster"] == list(app.table[0].value["B is"])
+    assert ["▲ faster"] == list(app.table[0].value["Verdict"])
 
 
 def test_a_model_has_its_best_configuration_on_each_system_and_no_cpu(filled: URL) -> None:

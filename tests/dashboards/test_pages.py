@@ -136,15 +136,19 @@ class TestCompare:
         """Both runs use 60 GiB: another figure can be chosen, and more memory is worse."""
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
-        assert ("Llama 3 8B", 1.25, "▲ faster") == (row["Model"], round(row["B/A"], 6), row["B is"])
+        assert ("Llama 3 8B", 1.25, "▲ faster") == (
+            row["Model"],
+            round(row["B/A"], 6),
+            row["Verdict"],
+        )
         assert 1 == row["No."], "by this number the chart names it"
-        assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Figures are"])
+        assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Source"])
         assert "Only in Megatron-Core 0.16.0: 1" in [unescaped(one.label) for one in app.expander]
         assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
         assert "[steps](runs?run=new&with=old)" == row["Runs"]
         app.selectbox(key="figure").select("Peak memory (bytes)")
         row = shown(app).table[0].value.iloc[0]
-        assert ("64,424,509,440", "= same") == (row["A"], row["B is"])
+        assert ("64,424,509,440", "= same") == (row["A"], row["Verdict"])
         assert {"▲ better", "▼ worse"} < {metric.label for metric in app.metric}
         assert "in Peak memory (bytes)." in app.caption[0].value
 
@@ -174,7 +178,7 @@ class TestCompare:
             stored(filled, write_run(tmp_path, run_id=version, release=release(version),
                                      step_times=times))  # fmt: skip
         app = self.page("megatron-core 0.16.2", "megatron-core 0.16.3")
-        assert "△ recovered" == app.table[0].value.iloc[0]["B is"]
+        assert "△ recovered" == app.table[0].value.iloc[0]["Verdict"]
 
     def test_a_row_with_findings_is_marked_unless_they_are_accepted(
         self, impossible, tmp_path, monkeypatch
@@ -183,8 +187,8 @@ class TestCompare:
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
         assert "A ⚑ 1 error" in row["Audit"]
-        assert (1.25, "⚑ not judged") == (round(row["B/A"], 6), row["B is"])
-        assert "measured, ⚑ open errors" == row["Figures are"]
+        assert (1.25, "⚑ not judged") == (round(row["B/A"], 6), row["Verdict"])
+        assert "measured, ⚑ open errors" == row["Source"]
         counts = {metric.label: metric.value for metric in app.metric}
         assert ("0", "1") == (counts["▲ faster"], counts["⚑ not judged"])
         (said,) = [one for one in app.expander if one.label.startswith("⚑ What the audit says: ")]
@@ -201,7 +205,7 @@ class TestCompare:
         monkeypatch.chdir(tmp_path)
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
         row = app.table[0].value.iloc[0]
-        assert ("▲ faster", True) == (row["B is"], "explained" in row["Audit"])
+        assert ("▲ faster", True) == (row["Verdict"], "explained" in row["Audit"])
         assert not any("Left out" in caption.value for caption in app.caption)
 
     def test_a_reviewed_file_that_cannot_be_read_is_named(self, filled, tmp_path, monkeypatch):
