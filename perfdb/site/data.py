@@ -203,7 +203,7 @@ class Audited:
     @cached_property
     def digest(self) -> str:
         """The same for the same values."""
-        return _digest((self.result, self.anchor, self.findings))
+        return _digest((self.result, self.anchor, list(map(vars, self.findings))))
 
     def __repr__(self) -> str:
         return f"Audited({self.digest})"

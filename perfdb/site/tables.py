@@ -7,7 +7,7 @@ that are made in place.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from markupsafe import Markup
 
@@ -18,6 +18,8 @@ from perfdb.site.cells import HtmlCell
 from perfdb.site.columns import TERMS, Profile, ShownColumn
 from perfdb.site.data import SiteResult
 from perfdb.site.templates import escaped, render
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class HtmlTable:
 
         Its rows are made without a template: their cells are most of a site.
         """
-        classes = [head.class_ for head in self.heads]
+        classes = [str(head.class_) for head in self.heads]
         rows = Markup("".join([self._row(row, classes) for row in self.rows]))
         notes = {text: self._note_id(number) for text, number in self.numbered.items()}
         return render("table", table=self, rows=rows, notes=notes)
@@ -113,10 +115,7 @@ class HtmlTable:
         return f"{self.rows[0].id}-note-{number}"
 
     def _row(self, row: HtmlRow, classes: Sequence[str]) -> str:
-        name, *cells = [
-            f"{class_}{_sort(it)}>{_content(it)}"
-            for class_, it in zip(classes, row.cells, strict=True)
-        ]
+        name, *cells = [_inner(*it) for it in zip(classes, row.cells, strict=True)]
         opening, behind = "", f" {escaped(row.sign)}" if row.sign else ""
         behind += self._marks(row)
         if row.id:
@@ -142,22 +141,22 @@ _LINK: Final = '&nbsp;<a class="perf-link" href="#{0}" aria-label="Link to {1}">
 _MARK: Final = '<a href="#{0}" title="{1}" role="doc-noteref" aria-describedby="{0}">{2}</a>'
 
 
-def _sort(cell: HtmlCell) -> str:
-    return "" if cell.sort is None else f' data-sort="{escaped(cell.sort)}"'
-
-
-def _content(cell: HtmlCell) -> str:
+def _inner(class_: str, cell: HtmlCell) -> str:
+    """A cell without the names of its tags: attributes and content."""
     content = escaped(cell.content)
-    to = escaped(cell.evidence)
-    return f'<a class="e" href="{to}">{content}</a>' if to else content
+    if cell.evidence:
+        content = f'<a class="e" href="{escaped(cell.evidence)}">{content}</a>'
+    if cell.sort is None:
+        return f"{class_}>{content}"
+    return f'{class_} data-sort="{escaped(cell.sort)}">{content}'
 
 
-def shared(notes: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The texts that each of several rows has."""
+def shared(notes: Sequence[Sequence[Value]]) -> tuple[Value, ...]:
+    """What each of several rows has."""
     if len(notes) < 2:
         return ()
     first, *others = notes
-    return tuple(text for text in dict.fromkeys(first) if all(text in texts for texts in others))
+    return tuple(one for one in dict.fromkeys(first) if all(one in known for known in others))
 
 
 def plain(
@@ -226,14 +225,7 @@ def results_table(
             above.append(f"{column.title}: {values.pop()}")
         if shown.is_shown(column, cells, results):
             heads.append(head(column))
-            made.append(
-                [
-                    HtmlCell(cell.content, cell.sort, leads_to)
-                    if column.is_figure and cell.content != units.UNKNOWN
-                    else cell
-                    for cell, leads_to in zip(cells, evidence, strict=True)
-                ]
-            )
+            made.append(list(map(_led, cells, evidence)) if column.is_figure else cells)
     anchor = run_row if profile.is_of_runs else result_row
     rows = [
         HtmlRow(
@@ -251,5 +243,13 @@ def results_table(
 
 def _regrouped(cell: HtmlCell) -> HtmlCell:
     """A cell with thousands separators; markup as it is."""
-    text = cell.content
-    return cell if isinstance(text, Markup) else cell._replace(content=units.regrouped(text))
+    if isinstance(cell.content, Markup):
+        return cell
+    text = units.regrouped(cell.content)
+    return cell if text == cell.content else HtmlCell(text, cell.sort)
+
+
+def _led(cell: HtmlCell, evidence: str) -> HtmlCell:
+    """A figure that leads to what it is read or computed from; – as it is."""
+    is_known = cell.content != units.UNKNOWN
+    return HtmlCell(cell.content, cell.sort, evidence) if is_known else cell

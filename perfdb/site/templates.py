@@ -42,6 +42,12 @@ def render(template: str, **values: object) -> Markup:
     return Markup(ENVIRONMENT.get_template(f"{template}.j2").render(values))
 
 
+def macro(template: str, name: str, *values: object) -> Markup:
+    """The HTML of a macro of a template, for what is made many times: it needs no context."""
+    made: Markup = getattr(ENVIRONMENT.get_template(f"{template}.j2").module, name)(*values)
+    return made
+
+
 def render_text(source: str, **values: object) -> Markup:
     """The HTML of a template that is written in place, for a line or two."""
     return Markup(_compiled(source).render(values))
@@ -160,12 +166,12 @@ def _write(translator: HTML5Translator, node: made_block) -> None:
     builder, here = translator.builder, translator.docnames[0]
 
     @cache
-    def address(scheme: str, name: str) -> str:
+    def href_of(scheme: str, name: str) -> str:
         if scheme == SCHEME:
-            return builder.get_relative_uri(here, name)
-        return relative_uri(builder.get_target_uri(here), name)
+            return f'href="{escape(builder.get_relative_uri(here, name))}'
+        return f'href="{escape(relative_uri(builder.get_target_uri(here), name))}'
 
-    html = _LINK.sub(lambda found: f'href="{escape(address(found[1], found[2]))}', node["html"])
+    html = _LINK.sub(lambda found: href_of(*found.groups()), node["html"])
     translator.body.append(html)
     raise nodes.SkipNode
 

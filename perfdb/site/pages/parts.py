@@ -13,7 +13,7 @@ from perfdb.record import Result
 from perfdb.site.cells import HtmlCell, gpus
 from perfdb.site.grouping import release_title
 from perfdb.site.tables import HtmlHead
-from perfdb.site.templates import facts, link, paragraph, render
+from perfdb.site.templates import facts, link, macro, paragraph
 
 
 def heads(*titles: str) -> list[HtmlHead]:
@@ -137,4 +137,4 @@ def drawer(word: str, known: Mapping[str, object], recipe: str) -> tuple[Markup,
         groups[name] = flat(values, "_") if isinstance(values, Mapping) else []
     tables = [(name, facts(f"{name} of {word}", it)) for name, it in groups.items() if it]
     shown = [(text, it) for text, it in commands.items() if it]
-    return render("drawer", commands=shown), render("drawer_facts", tables=tables)
+    return macro("drawer", "head", shown), macro("drawer", "foot", tables)

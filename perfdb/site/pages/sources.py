@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import PurePosixPath
+from typing import Final
 
 from markupsafe import Markup
 
@@ -26,6 +27,8 @@ About = tuple[Mapping[int, str], Made]
 """What is known of results by their ids: corrections, and how they were made."""
 Others = tuple[tuple[Link, int], ...] | Link
 """Other states of a page: the earlier ones with their rows, or the newest."""
+_NO_RECIPE: Final = joined(("none for this row; see ", link("the recipes", addresses.RECIPES)))
+_SEE_CHANGELOG: Final = joined(("; see the ", link("changelog", addresses.CHANGELOG)))
 
 
 def pages(data: SiteData) -> Iterator[SitePage]:
@@ -103,16 +106,15 @@ def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str], made: 
         _lines(it, corrected.get(it.result_id, ""), recipe)
         for it, (_, recipe) in zip(results, of_rows, strict=True)
     ]
-    common = shared([list(map(repr, it)) for it in lines])
+    common = shared(lines)
     entries = []
     for result, known, (document, recipe) in zip(results, lines, of_rows, strict=True):
         name = result_row(result)
-        own = [it for it in known if repr(it) not in common]
+        own = [it for it in known if it not in common]
         where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
         drawn = joined(drawer(f"#{name}", document, where))
         entries.append((work_title(result), name if named[name] is result else "", own, drawn))
-    every = [it for it in lines[0] if repr(it) in common]
-    return render("source_entries", entries=entries, common=every)
+    return render("source_entries", entries=entries, common=common)
 
 
 def work_title(result: SiteResult) -> str:
@@ -129,9 +131,6 @@ def _lines(result: SiteResult, corrected: str, recipe: str | None) -> Sequence[t
     printed = " · ".join(f"{name} {text}" for name, text in result.raw.items() if text)
     steps = f"{result.num_steps:,}" if result.num_steps else "not stated on the page"
     tab = addresses.tab(result.framework, result.release, result.system, result_row(result))
-    changelog = link("changelog", addresses.CHANGELOG)
-    recipes = link("the recipes", addresses.RECIPES)
-    none = joined(("none for this row; see ", recipes))
     known: list[tuple[str, str]] = [
         ("Figures", joined(("as published, on ", to_line))),
         ("As printed", printed),
@@ -141,9 +140,9 @@ def _lines(result: SiteResult, corrected: str, recipe: str | None) -> Sequence[t
         ("Convention", result.flops_convention or "not stated on the page"),
         ("No figures", result.withheld_text),
         *(("Note", note) for note in result.note_texts),
-        ("Recipe", link(recipe, addresses.of_recipe(recipe)) if recipe else none),
+        ("Recipe", link(recipe, addresses.of_recipe(recipe)) if recipe else _NO_RECIPE),
         ("Audit", flag_mark(result) or "no error and no warning"),
         ("Table", href(f"{release_of(result)}, {result.system_title}", tab)),
-        ("Earlier", joined((corrected, "; see the ", changelog)) if corrected else ""),
+        ("Earlier", joined((corrected, _SEE_CHANGELOG)) if corrected else ""),
     ]
     return [(name, text) for name, text in known if text]
