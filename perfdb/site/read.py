@@ -67,8 +67,8 @@ class KeptRelease:
     `fingerprint` is of the rows of the store; `context` of what else the values are made of: the
     order of releases, titles that only pages print, and who accepted which finding.
     `unknown` are the models that the catalog lacks, with the first result and what its page calls
-    the model. `raised` are the findings as the audit made them, which few builds read. `exported`
-    are the current results in the file of all.
+    the model. `raised` are the values of the findings as the audit made them, which few builds
+    read. `exported` are the current results in the file of all.
     """
 
     fingerprint: str = ""
@@ -87,8 +87,7 @@ class KeptRelease:
     @property
     def findings(self) -> list[Finding]:
         """What the audit found, as if nobody had accepted any of it."""
-        found: list[Finding] = pickle.loads(self.raised)
-        return found
+        return [Finding.model_construct(**one) for one in pickle.loads(self.raised)]
 
 
 Kept = dict[ReleaseName, KeptRelease]
@@ -329,7 +328,7 @@ def _made(
     return KeptRelease(
         release_ids=read.release_ids,
         unknown=read.unknown,
-        raised=pickle.dumps(read.findings),
+        raised=pickle.dumps(list(map(vars, read.findings))),
         results=shown,
         current=tuple(current),
         runs=tuple(_runs(connection, read, every)),

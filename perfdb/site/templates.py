@@ -27,7 +27,8 @@ FILE_SCHEME: Final = "perfdb-file:"
 _LINK: Final = re.compile(rf'href="({SCHEME}|{FILE_SCHEME})([^"?#]*)')
 _COMMIT_DIGITS: Final = 40
 _COMMIT: Final = re.compile(f"[0-9a-f]{{{_COMMIT_DIGITS},}}")
-_TAG: Final = re.compile(r"<[^<>]*>")
+_TEXT: Final = re.compile(r">([^<>]+)")
+"""The text behind a tag."""
 _WORD: Final = re.compile(r"row-[0-9a-f]{12}|\w+")
 """A word that the search knows, or the anchor of a row, which it does not: there are many."""
 
@@ -55,7 +56,7 @@ def render_text(source: str, **values: object) -> Markup:
 
 def href(text: str, target: str) -> Markup:
     """A link to a target of `perfdb.site.addresses`, such as the tab of a system."""
-    return Markup(f'<a href="{escaped(target)}">{short_hash(text)}</a>')
+    return Markup(f'<a href="{escaped(target)}">{_with_hash(text)}</a>')
 
 
 def link(text: str, document: str, anchor: str = "") -> Markup:
@@ -95,10 +96,14 @@ def code(text: str) -> Markup:
 
 def short_hash(text: str) -> Markup:
     """Text in which the hash of a commit shows its start; copies and filters have the whole."""
+    return Markup(_with_hash(text))
+
+
+def _with_hash(text: str) -> str:
     shown = escaped(text)
-    if len(shown) >= _COMMIT_DIGITS:
-        shown = _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', shown)
-    return Markup(shown)
+    if len(shown) < _COMMIT_DIGITS:
+        return shown
+    return _COMMIT.sub(r'<span class="perf-hash" title="\g<0>">\g<0></span>', shown)
 
 
 def with_short_hashes(text: str) -> str:
@@ -149,7 +154,7 @@ class made_block(nodes.Invisible, nodes.Element):
 
 def made_html(html: str, names: Iterable[str] = ()) -> made_block:
     """HTML as a node. The search finds it by its words without numbers, and by `names`."""
-    texts = dict.fromkeys((*_TAG.split(html), *names))
+    texts = dict.fromkeys((*_TEXT.findall(f">{html}"), *names))
     words = dict.fromkeys(_WORD.findall(" ".join(texts)))
     known = " ".join(it for it in words if not it.isdecimal() and not it.startswith("row-"))
     return made_block("", nodes.Text(known), html=str(html))

@@ -291,10 +291,11 @@ def _line(
 def _cells(it: CoveredRow) -> Cells:
     """A line on a published row, by `ROW`."""
     row, name, verdict = it.row, it.recipe, units.text(it.verdict)
+    work = cells.work(row)
     fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
     is_reproduced = it.verdict in REPRODUCED
     return [
-        HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
+        HtmlCell(href(work, addresses.table_row(row)), sort=work),
         row.system_title,
         link_cell(name, addresses.of_recipe(name)) if name else units.UNKNOWN,
         {True: "yes", False: "no", None: units.UNKNOWN}[it.builds],
