@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from json import dumps
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -83,13 +83,15 @@ def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
     """The cells of a row, in the order of the columns. Most are as stored: no call is made."""
     result, emitted = FigureInputs.model_validate(row), row["emitted"]
     printed = emitted if isinstance(emitted, Mapping) else {}
-    values: list[Any] = [
+    values = [
         *_STORED(row),
         *map(printed.get, metrics.EMITTED),
         *(stated.computed(result, name) for name in COMPUTED),
     ]
     return [
-        value if value is None or type(value) is kind else _cell(kind, value)
+        value
+        if value is None or (isinstance(value, str | int | float) and type(value) is kind)
+        else _cell(kind, value)
         for kind, value in zip(kinds, values, strict=True)
     ]
 
