@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from json import dumps
 from operator import itemgetter
-from typing import Final
+from typing import Final, cast
 
 from sqlalchemy import Connection
 
@@ -88,12 +88,11 @@ def _cells(kinds: Sequence[type], row: Row) -> list[Cell]:
         *map(printed.get, metrics.EMITTED),
         *(stated.computed(result, name) for name in COMPUTED),
     ]
-    return [
-        value
-        if value is None or (isinstance(value, str | int | float) and type(value) is kind)
-        else _cell(kind, value)
+    made = [
+        value if value is None or type(value) is kind else _cell(kind, value)
         for kind, value in zip(kinds, values, strict=True)
     ]
+    return cast("list[Cell]", made)  # each kind is one of a cell
 
 
 def _cell(kind: type, value: object) -> Cell:

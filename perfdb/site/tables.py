@@ -246,7 +246,7 @@ def _regrouped(cell: HtmlCell) -> HtmlCell:
     if isinstance(cell.content, Markup):
         return cell
     text = units.regrouped(cell.content)
-    return cell if text == cell.content else HtmlCell(text, cell.sort)
+    return cell if text == cell.content else cell._replace(content=text)
 
 
 def _led(cell: HtmlCell, evidence: str) -> HtmlCell:
