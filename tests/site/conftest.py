@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from sqlalchemy import URL
 
 from perfdb import ingest
@@ -22,6 +22,7 @@ from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.site.addresses import FOLDERS
 from tests import logs
+from tests.browser import started
 from tests.conftest import made_once
 from tests.factories import EVIL, TEN_STEPS, case, published, release, stored, write_run
 
@@ -30,7 +31,6 @@ DFM = ROOT / "data" / "published" / "dfm.md"
 SEED = ROOT.parent / "shared" / "seeds" / "dfm-performance-benchmarks.md"
 MADE = ("_build", "_generated", "__pycache__", *FOLDERS)
 
-CHROMIUM = Path("/usr/bin/chromium")
 RELEASE = "performance/megatron-core/0.16.0.html"
 RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
 """A run with the log of a rank, with a name of more than 90 characters."""
@@ -174,12 +174,8 @@ def address(site: Site) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with started() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
