@@ -226,6 +226,10 @@ def store(request: pytest.FixtureRequest) -> URL:
     return url
 
 
+ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+"""Of a test in whose module others show that PostgreSQL does the same."""
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def kept_store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

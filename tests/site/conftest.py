@@ -140,17 +140,42 @@ ADDRESS = "https://perf.example.org/training/"
 
 @pytest.fixture(scope="session")
 def addressed(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A site of nothing but logs, built for an address."""
+    """A site of nothing but logs and one page by hand, built for an address as ours is."""
 
     def make(folder: Path) -> None:
         url = store_url(str(folder / "store.sqlite"))
         logs.write(folder / "logs")
         logs.write(folder / "logs", logs.SUMMARY, "results.json")
         assert 2 == ingest.ingest([folder / "logs"], url, logs.GIVEN).new
-        site_of(folder, url).built(address=ADDRESS.rstrip("/"))
+        docs = with_our_settings(folder / "docs")
+        (docs / "index.md").write_text(ADDRESSED)
+        (docs / "own").mkdir()
+        (docs / "own" / "page.md").write_text("# Own\n")
+        Site(docs, url).built(address=ADDRESS.rstrip("/"))
 
     folder = made_once(tmp_path_factory, "addressed", make)
     return Site(folder / "docs", store_url(str(folder / "store.sqlite")))
+
+
+ADDRESSED = """# perfdb
+
+```{perfdb-overview}
+```
+
+```{toctree}
+own/page
+runs/index
+```
+"""
+
+
+def with_our_settings(docs: Path) -> Path:
+    """Documents without a page, which are built as our own are."""
+    for name in ("_ext", "_static", "_templates"):
+        ignored = shutil.ignore_patterns(*MADE)
+        shutil.copytree(ROOT / "docs" / name, docs / name, ignore=ignored)
+    shutil.copy(ROOT / "docs" / "conf.py", docs)
+    return docs
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
