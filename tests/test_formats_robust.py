@@ -26,7 +26,7 @@ STEP_LOGS = [
     if path.parent.name == "good"
     and path.name not in ("wrapped_lines.log", "goes_on_with_fewer_gpus.log")
 ]
-thorough = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def of(name: str, paths: Sequence[Path]) -> st.SearchStrategy[Path]:
