@@ -26,8 +26,8 @@ POSTGRES_URL = "PERFDB_TEST_PG_URL"
 
 # A busy machine makes an example slow, not wrong. Continuous integration tries the same examples
 # each time, so that it fails for what has changed; everywhere else new ones are tried.
-settings.register_profile("anywhere", deadline=None)
-settings.register_profile("integration", deadline=None, derandomize=True)
+settings.register_profile("anywhere", deadline=None, max_examples=50)
+settings.register_profile("integration", settings.get_profile("anywhere"), derandomize=True)
 settings.load_profile("integration" if os.environ.get("CI") else "anywhere")
 
 ROOT = Path(__file__).parents[1]
@@ -224,6 +224,10 @@ def store(request: pytest.FixtureRequest) -> URL:
     url = request.getfixturevalue(request.param)
     assert isinstance(url, URL)
     return url
+
+
+ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+"""Of a test in whose module others show that PostgreSQL does the same."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import URL
 
@@ -326,7 +326,6 @@ def digits(value: float, decimals: int, cut: bool) -> str:
 
 
 @given(st.booleans().flatmap(printed_releases))
-@settings(max_examples=100, deadline=None)
 def test_consistent_rows_are_never_found(rows: list[dict[str, Any]]) -> None:
     """One row's step time with a single digit excuses nothing and contradicts nothing."""
     assert [] == [finding.message for finding in audit(result(**row) for row in rows)]
@@ -340,7 +339,6 @@ CHANGEABLE = (
 
 
 @given(printed_releases(False), st.sampled_from(CHANGEABLE), st.floats(0.1, 4), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_a_field_that_is_a_tenth_off_is_found(
     rows: list[dict[str, Any]], field: str, off: float, more: bool
 ) -> None:

@@ -11,6 +11,7 @@ from perfdb.db.session import reading
 from perfdb.ingest import Options, ingest, withdraw
 from perfdb.queries import results as questions
 from perfdb.record import Finding
+from tests.conftest import ON_SQLITE
 
 PAGE = """---
 perfdb: {{framework: nemo, release: "25.04"}}
@@ -71,6 +72,7 @@ def test_each_page_is_named_with_its_line_whichever_is_read_again(
     assert ["12,812", "13,812"] == rates(store)
 
 
+@ON_SQLITE
 def test_mending_either_page_ends_it(store: URL, write: Write) -> None:
     for name, rate in (("first.md", "13,812"), ("second.md", "12,812")):
         write("first.md", "12,812")
@@ -82,6 +84,7 @@ def test_mending_either_page_ends_it(store: URL, write: Write) -> None:
         assert [] == found(store)
 
 
+@ON_SQLITE
 def test_pages_that_print_one_number_or_one_alone_do_not_disagree(
     store: URL, write: Write, tmp_path: Path
 ) -> None:
@@ -110,7 +113,11 @@ def kept_findings(store: URL) -> list[str]:
         return [it["rule"] for it in connection.execute(questions.current_findings()).mappings()]
 
 
-@pytest.mark.parametrize("how", ["drops the row", "is withdrawn"])
+@pytest.mark.parametrize(
+    ("store", "how"),
+    [("sqlite", "drops the row"), ("postgres", "is withdrawn")],
+    indirect=["store"],
+)
 def test_a_page_that_was_overruled_and_no_longer_prints_it_disagrees_no_more(
     store: URL, write: Write, tmp_path: Path, how: str
 ) -> None:
@@ -131,6 +138,7 @@ def test_a_page_that_was_overruled_and_no_longer_prints_it_disagrees_no_more(
     assert ["tokens/s/GPU 12,812"] == [it.found for it in found(store)]
 
 
+@ON_SQLITE
 def test_a_page_that_goes_on_to_the_next_release_says_what_it_said_of_the_last(
     store: URL, write: Write, tmp_path: Path
 ) -> None:

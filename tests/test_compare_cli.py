@@ -1,6 +1,7 @@
 """`perfdb compare` on real stores: what it prints, and with which exit code it ends."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -14,10 +15,10 @@ from perfdb.db.session import reading_current
 from perfdb.metrics import METRICS
 from perfdb.queries import results as queries
 from perfdb.record import Figures, Release
-from perfdb.rundir import RunDir
 from tests import factories
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 from tests.shell import Shell
+from tests.test_trend import Lab
 
 FASTER = tuple(time * 0.8 for time in TEN_STEPS)
 """Seconds; the median of the eight after the warm-up is 0.8 × 12.15 = 9.72."""
@@ -28,48 +29,44 @@ def address(url: URL) -> str:
     return url.render_as_string(hide_password=False)
 
 
+Ran = Callable[..., None]
+"""Adds a run of steady steps, which differ for sure beyond 2.3 %."""
+
+
 @pytest.fixture
-def compare(sqlite: URL, perfdb: Shell) -> Shell:
+def lab(sqlite: URL, tmp_path: Path) -> Lab:
+    """An empty store and a place for runs."""
+    return Lab(sqlite, tmp_path)
+
+
+@pytest.fixture
+def ran(lab: Lab) -> Ran:
+    return lab.ran
+
+
+@pytest.fixture
+def compare(lab: Lab, perfdb: Shell) -> Shell:
     """`perfdb compare 1 2` on the store."""
-    return partial(perfdb, "compare", "1", "2", "--db", address(sqlite))
+    return lambda *words: perfdb("compare", "1", "2", "--db", address(lab.store), *words)
 
 
 @pytest.fixture
-def back(sqlite: URL, perfdb: Shell) -> Shell:
+def back(lab: Lab, perfdb: Shell) -> Shell:
     """The other way round."""
-    return partial(perfdb, "compare", "2", "1", "--db", address(sqlite))
-
-
-class Ran:
-    """Stores runs of steady steps, which differ for sure beyond 2.3 %."""
-
-    def __init__(self, store: URL, folder: Path) -> None:
-        self.store, self.folder, self.count = store, folder, 0
-
-    def __call__(self, version: str, seconds: float = 12.0, **changed: object) -> RunDir:
-        self.count += 1
-        fields = {"release": release(version), "step_times": [seconds] * 10} | changed
-        run = write_run(self.folder, run_id=f"r{self.count}", **fields)
-        stored(self.store, run)
-        return run
-
-
-@pytest.fixture
-def ran(sqlite: URL, tmp_path: Path) -> Ran:
-    return Ran(sqlite, tmp_path)
+    return lambda *words: perfdb("compare", "2", "1", "--db", address(lab.store), *words)
 
 
 @pytest.fixture
 def two_releases(ran: Ran) -> None:
     """Llama 3 8B in two releases, the second 1.25 times as fast, and a case of one alone."""
-    ran("1", step_times=TEN_STEPS)
+    ran("1", TEN_STEPS)
     ran("1", case=case(system="dgx-b200"))
-    ran("2", step_times=FASTER)
+    ran("2", FASTER)
 
 
 @pytest.mark.usefixtures("two_releases")
 def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(
-    compare: Shell, perfdb: Shell, tmp_path: Path
+    compare: Shell, perfdb: Shell, lab: Lab, tmp_path: Path
 ) -> None:
     code, out, err = compare("--format", "json")
     (match,), (lone,) = json.loads(out)["matched"], json.loads(out)["only_a"]
@@ -84,7 +81,7 @@ def test_two_runs_of_a_case_are_compared_with_ratio_interval_and_verdict(
     assert rates == pytest.approx([match["a"], match["b"], match["ratio"]])
     by_time = json.loads(compare("--json", "--metric", "step_time_s").stdout)["matched"][0]
     assert ("faster", pytest.approx(0.8)) == (by_time["verdict"], by_time["ratio"])
-    named = ("megatron-core 1", "megatron-core@2", "--db", compare.args[-1])
+    named = ("megatron-core 1", "megatron-core@2", "--db", address(lab.store))
     code, out, _ = perfdb("compare", *named)
     for said in ("Llama 3 8B", "1.250", "faster", "measured", "Only in megatron-core 1"):
         assert said in out
@@ -124,13 +121,13 @@ def test_what_is_compared_can_be_narrowed(compare: Shell) -> None:
 
 
 @pytest.mark.usefixtures("two_releases")
-def test_what_does_not_exist_is_bad_input(perfdb: Shell, sqlite: URL) -> None:
+def test_what_does_not_exist_is_bad_input(perfdb: Shell, lab: Lab) -> None:
     for words, said in (
         (("1", "megatron-core 3"), "did you mean megatron-core 2 or megatron-core 1?"),
         (("1", "megatron-core 1"), "A and B are both megatron-core 1; name two; `perfdb trend`"),
         (("1", "2", "--db", "none.sqlite"), "none.sqlite: no database here"),
     ):
-        code, out, err = perfdb("compare", "--db", address(sqlite), *words)
+        code, out, err = perfdb("compare", "--db", address(lab.store), *words)
         assert (2, "", True) == (code, out, said in err)
 
 
@@ -270,14 +267,14 @@ def test_versions_of_several_frameworks_are_compared_in_one_command(
 
 
 def test_a_version_in_several_containers_asks_to_name_one(
-    compare: Shell, ran: Ran, perfdb: Shell
+    compare: Shell, lab: Lab, perfdb: Shell
 ) -> None:
     """In x the work is 5 % slower in 2, which y hides."""
     for version, box, seconds in (("1", "x", 12.0), ("1", "y", 12.6), ("2", "x", 12.6)):
         boxed = Release(framework="megatron-core", version=version, container=box)
-        ran(version, seconds, release=boxed)
+        lab.ran(version, seconds, release=boxed)
     pooled, named = compare("--fail-on", "slower"), "megatron-core 1 [x]"
-    alone = perfdb("compare", named, "2", "--db", compare.args[-1], "--fail-on", "slower")
+    alone = perfdb("compare", named, "2", "--db", address(lab.store), "--fail-on", "slower")
     said = "the runs of megatron-core 1 are of several containers: name one"
     assert pooled.stderr.startswith(f"warning: {said}, such as '{named}'\n")
     assert "2 containers, median" in " ".join(pooled.stdout.split())
@@ -287,8 +284,8 @@ def test_a_version_in_several_containers_asks_to_name_one(
 @pytest.fixture
 def impossible(ran: Ran) -> None:
     """2 takes 4.05 s for 128 × 8,192 tokens: 1,666 TFLOP/s of a GPU that has 989."""
-    ran("1", step_times=TEN_STEPS)
-    ran("2", step_times=[time / 3 for time in TEN_STEPS])
+    ran("1", TEN_STEPS)
+    ran("2", [time / 3 for time in TEN_STEPS])
 
 
 @pytest.mark.usefixtures("impossible")
@@ -330,15 +327,15 @@ def test_an_error_that_is_accepted_is_judged(
 
 
 def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
-    compare: Shell, ran: Ran, perfdb: Shell
+    compare: Shell, lab: Lab, perfdb: Shell
 ) -> None:
     """58 and 74 GB: 74 ÷ 58 = 1.276, once in the warm-up. By default they are shown beside."""
     for version, peak_gb in (("1", 58), ("2", 74)):
-        run = write_run(ran.folder, run_id=f"m{version}", release=release(version))
+        run = write_run(lab.folder, run_id=f"m{version}", release=release(version))
         warmup, *others = factories.steps((12.0,) * 10, **{MEMORY: peak_gb * 10**9 - 10**8})
         peak = warmup.model_copy(update={MEMORY: peak_gb * 10**9})
         factories.write_steps(run, [peak, *others])
-        stored(ran.store, run)
+        stored(lab.store, run)
     plain, memory = (compare("--json", "--fail-on", "slower", *more)
                      for more in ((), ("--metric", MEMORY)))  # fmt: skip
     assert (0, 1) == (plain.code, memory.code)
@@ -352,7 +349,7 @@ def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
     table = compare("--metric", MEMORY).stdout
     for said in ("Peak memory (bytes)", "58,000,000,000", "74,000,000,000", "1.276", "1 worse"):
         assert said in table
-    followed = perfdb("trend", "llama3-8b", "--db", compare.args[-1], "--metric", MEMORY,
+    followed = perfdb("trend", "llama3-8b", "--db", address(lab.store), "--metric", MEMORY,
                       "--fail-on", "regression")  # fmt: skip
     said = "1 followed over releases: 1 worse than before"
     assert (1, True, True) == (
@@ -362,25 +359,25 @@ def test_more_memory_is_invisible_by_time_and_closes_the_gate_by_memory(
 
 @pytest.mark.parametrize("metric", ["tokens_per_sec_per_gpu", "model_tflops_per_sec_per_gpu"])
 def test_a_run_that_regains_what_was_lost_has_recovered(
-    ran: Ran, sqlite: URL, perfdb: Shell, metric: str
+    lab: Lab, perfdb: Shell, metric: str
 ) -> None:
     for version, seconds in (("1", 12.0), ("2", 18.0), ("3", 12.05)):
-        ran(version, seconds)
+        lab.ran(version, seconds)
     code, out, _ = perfdb(
-        "compare", "2", "3", "--db", address(sqlite), "--metric", metric, "--json"
+        "compare", "2", "3", "--db", address(lab.store), "--metric", metric, "--json"
     )
     (match,) = json.loads(out)["matched"]
     assert (0, "recovered") == (code, match["verdict"])
 
 
-def test_verdicts_read_nothing_of_earlier_releases_that_is_not_there(ran: Ran, sqlite: URL) -> None:
+def test_verdicts_read_nothing_of_earlier_releases_that_is_not_there(lab: Lab) -> None:
     """By every figure, of runs and of rows of pages, against what is read as a whole."""
     for version, rate in (("1", 1_000), ("2", 640)):
-        ran(version, step_times=TEN_STEPS if version == "1" else FASTER)
+        lab.ran(version, TEN_STEPS if version == "1" else FASTER)
         figures = Figures(tokens_per_sec_per_gpu=rate, model_tflops_per_sec_per_gpu=50)
         row = published(release=release(version), figures=figures)
-        stored(sqlite, row, page=f"{version}.md")
-    with reading_current(sqlite) as connection:
+        stored(lab.store, row, page=f"{version}.md")
+    with reading_current(lab.store) as connection:
         whole, part = (
             sorted(queries.read(connection, question), key=lambda it: it.result_id)
             for question in (queries.current(), queries.compared())

@@ -134,19 +134,23 @@ def target(empty_database: URL) -> URL:
     return empty_database
 
 
-def test_every_row_of_every_table_is_copied_as_it_is(
-    store: URL, target: URL, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def whole(kept_store: URL, tmp_path_factory: pytest.TempPathFactory) -> URL:
+    """A store that ingest has filled, on SQLite and on PostgreSQL."""
+    fill(kept_store, tmp_path_factory.mktemp("whole"))
+    return kept_store
+
+
+def test_every_row_of_every_table_is_copied_as_it_is(whole: URL, target: URL) -> None:
     """Also what no file says any more: what is withdrawn, recomputed, and said by hand."""
-    fill(store, tmp_path)
-    before = everything(store)
+    before = everything(whole)
     assert all(before.values()), "a table without a row proves nothing"
 
-    copied = transfer(store, target, nobody)
+    copied = transfer(whole, target, nobody)
 
     assert before == everything(target)
     assert sum(map(len, before.values())) == copied
-    assert before == everything(store)
+    assert before == everything(whole)
     assert [] == migrate.differences(target)
 
 

@@ -26,7 +26,7 @@ STEP_LOGS = [
     if path.parent.name == "good"
     and path.name not in ("wrapped_lines.log", "goes_on_with_fewer_gpus.log")
 ]
-thorough = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 
 
 def of(name: str, paths: Sequence[Path]) -> st.SearchStrategy[Path]:
@@ -156,7 +156,7 @@ def test_a_step_wrapped_over_the_end_of_a_block_is_read() -> None:
         assert [(2, 1.5, 1.5)] == [(r.step, r.step_time_s, r.loss) for r in log.steps]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(
     lines=st.lists(st.tuples(st.integers(0, 900), st.booleans()), min_size=40, max_size=200),
     chunk=st.sampled_from([1 << 14, 5000, 1 << 20]),

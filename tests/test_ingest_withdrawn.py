@@ -13,6 +13,7 @@ from perfdb.ingest import Options, Report, ingest
 from perfdb.pages.base import PageContext
 from perfdb.verify import verify
 from tests import logs
+from tests.conftest import ON_SQLITE
 from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import counted, rows_of
@@ -64,6 +65,7 @@ def check_sound(store: URL) -> None:
         assert [] == [it for it in audit(*stored(connection)) if it.rule == "two_pages"]
 
 
+@ON_SQLITE
 def test_a_page_without_rows_withdraws_all_it_stated_when_it_is_named(
     store: URL, perfdb: Shell
 ) -> None:
@@ -101,25 +103,21 @@ def test_a_page_that_is_gone_is_withdrawn_by_its_path(store: URL, perfdb: Shell)
     assert (0, 2, 0, 0) == counted(read(store, "a.md"))
 
 
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
+def test_a_path_that_is_not_whole_is_told_which_ones_there_are(store: URL, perfdb: Shell) -> None:
+    Path("pages").mkdir()
+    for name in ("pages/a.md", "pages/b%.md"):
+        read(store, name)
+    for word, told in (
         ("a.md", "did you mean pages/a.md?"),
         ("page/a.md", "did you mean pages/a.md?"),
         ("pages/", "did you mean pages/a.md or pages/b%.md?"),
         ("a%.md", "name it as the site does"),
-    ],
-)
-def test_a_path_that_is_not_whole_is_told_which_ones_there_are(
-    store: URL, perfdb: Shell, word: str, told: str
-) -> None:
-    Path("pages").mkdir()
-    for name in ("pages/a.md", "pages/b%.md"):
-        read(store, name)
-    code, _, beside = perfdb("withdraw", word)
-    assert (2, True) == (code, f"or this id of a run; {told}" in beside)
+    ):
+        code, _, beside = perfdb("withdraw", word)
+        assert (2, True) == (code, f"or this id of a run; {told}" in beside), word
 
 
+@ON_SQLITE
 def test_one_page_has_one_path_however_it_is_named(store: URL, tmp_path: Path) -> None:
     """Relative, absolute, or by a link: the path that the store has it under stays."""
     read(store, "a.md")
@@ -175,6 +173,7 @@ def test_a_file_of_results_is_withdrawn_as_a_page_is(store: URL, perfdb: Shell, 
     check_sound(store)
 
 
+@ON_SQLITE
 def test_a_file_of_a_run_is_no_file_of_results(store: URL, perfdb: Shell) -> None:
     """Golden values with steps are a run: it is withdrawn for a reason, beside those without."""
     for kept in ("golden_values_dev_dgx_h100.json", "lists_of_the_old_schema.json"):

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfdb.errors import Diagnostic
@@ -60,7 +60,6 @@ def printed(draw: st.DrawFn, number: object) -> str:
 
 
 @given(st.data(), st.lists(sizes, min_size=5, max_size=5), rates, st.booleans())
-@settings(deadline=None)
 def test_a_row_reads_back_to_the_values_it_was_printed_from(data, numbers, rate, parallel) -> None:
     """Whatever the separators, the padding and the emphasis."""
     gpus, gbs, mbs, length, tensor = numbers
@@ -89,7 +88,6 @@ def test_a_row_reads_back_to_the_values_it_was_printed_from(data, numbers, rate,
 
 
 @given(st.lists(st.lists(texts, min_size=9, max_size=9), min_size=1, max_size=5))
-@settings(deadline=None)
 def test_every_row_is_either_read_or_refused(rows: list[list[str]]) -> None:
     """None is dropped in silence, and none is counted twice, whatever its cells hold."""
     # A row of dashes would be the rule of another table; its cells are told apart by a letter.
@@ -102,7 +100,6 @@ def test_every_row_is_either_read_or_refused(rows: list[list[str]]) -> None:
 
 
 @given(st.text())
-@settings(deadline=None)
 def test_any_text_can_be_read(text: str) -> None:
     """A text that is no page has no results; nothing is raised."""
     reader.looks_like_page(text)
@@ -115,7 +112,6 @@ def test_any_text_can_be_read(text: str) -> None:
      "[^1]: a", "| Size | GPUs | GBS | SeqLen |", "| 15b | 8 | 1 | 2 |", "", "* a",
      ":::{tab-set}", ":::", "```", "# H", "System: X", "GBS |", "---|---", "> ", "- ", "\x01", "\0"]
 ), max_size=25))  # fmt: skip
-@settings(deadline=None)
 def test_any_order_of_a_pages_own_lines_can_be_read(lines: list[str]) -> None:
     """Boxes never closed, tables cut in two, front matter without an end: nothing is raised."""
     reader.read("page.md", "\n".join(lines), PageContext(framework="dfm"))

@@ -28,6 +28,7 @@ from perfdb.verify import figures
 from perfdb.verify.figures import Asked, StoredRun
 from perfdb.verify.recompute import preview, recompute
 from tests import factories, logs
+from tests.conftest import ON_SQLITE
 from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import rows_of, writing
@@ -106,6 +107,7 @@ def test_another_window_is_a_new_revision_with_the_figures_of_its_steps(
     )  # fmt: skip
 
 
+@ON_SQLITE
 def test_a_log_read_again_with_the_same_words_does_not_undo_it(store: URL, tmp_path: Path) -> None:
     log = logs.write(tmp_path / "logs")
     ingest([log], store, logs.GIVEN)
@@ -119,6 +121,7 @@ def test_a_log_read_again_with_the_same_words_does_not_undo_it(store: URL, tmp_p
     assert 2.2 == in_force(store)["step_time_s"]
 
 
+@ON_SQLITE
 def test_a_figure_of_another_formula_is_made_anew_if_it_differs(filled: URL) -> None:
     """As if six operations had been counted where now seven are: tokens/s stay."""
     before = in_force(filled)
@@ -135,6 +138,7 @@ def test_a_figure_of_another_formula_is_made_anew_if_it_differs(filled: URL) -> 
         assert before[name] == found[name]
 
 
+@ON_SQLITE
 def test_another_peak_makes_another_mfu_and_renews_the_findings(filled: URL) -> None:
     """As if the catalog had had a hundred times the peak when the figures were made."""
     before = in_force(filled)
@@ -156,6 +160,7 @@ def change(url: URL, **columns: object) -> None:
         connection.execute(results.update().values(columns))
 
 
+@ON_SQLITE
 def test_another_convention_counts_other_flops(store: URL, tmp_path: Path) -> None:
     """Attention in full in place of half: Llama 3 8B at 8,192 counts 54.3 and not 51.1 GFLOP.
 
@@ -179,6 +184,7 @@ def test_another_convention_counts_other_flops(store: URL, tmp_path: Path) -> No
     assert () == recompute(store, ALL, Asked()).changed
 
 
+@ON_SQLITE
 def test_published_figures_are_never_changed(store: URL, tmp_path: Path) -> None:
     """Whatever is asked for, and however the formulas are."""
     factories.stored(store, factories.write_run(tmp_path), factories.published())
@@ -215,6 +221,7 @@ def test_a_run_without_all_its_steps_or_a_good_end_stays_without_figures(
     assert {(None,)} == set(rows_of(sqlite, select(results.c.step_time_s)))
 
 
+@ON_SQLITE
 def test_a_window_without_steps_leaves_a_run_as_it_was_and_names_it(
     filled: URL, tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +41,18 @@ TOLD = "can't tell"
 
 
 class Lab:
-    """Runs things and stores them."""
+    """Runs things; all are stored at once, when somebody asks for the store."""
 
-    def __init__(self, store: URL, folder: Path) -> None:
-        self.store, self.folder, self.count = store, folder, 0
+    def __init__(self, url: URL, folder: Path) -> None:
+        self.url, self.folder, self.count = url, folder, 0
+        self.waiting: list[RunDir] = []
+
+    @property
+    def store(self) -> URL:
+        """The store with all runs."""
+        runs, self.waiting = self.waiting, []
+        factories.stored(self.url, *runs)
+        return self.url
 
     def written(
         self,
@@ -66,18 +73,16 @@ class Lab:
         )
 
     def ran(self, *what: Any, **changed: object) -> None:
-        """A run, stored."""
-        factories.stored(self.store, self.written(*what, **changed))
+        """A run that is to be in the store."""
+        self.waiting.append(self.written(*what, **changed))
 
     def ran_each(self, *seconds: float | str, case: Case | None = None) -> None:
         """A run of each of the releases 1, 2, …; an outcome in place of seconds is one's end."""
-        runs = [
-            self.written(str(version), case=case, outcome=each)
-            if isinstance(each, str)
-            else self.written(str(version), each, case)
-            for version, each in enumerate(seconds, start=1)
-        ]
-        factories.stored(self.store, *runs)
+        for version, each in enumerate(seconds, start=1):
+            if isinstance(each, str):
+                self.ran(str(version), case=case, outcome=each)
+            else:
+                self.ran(str(version), each, case)
 
     def boxed(self, name: str, day: int, seconds: float, case: Case | None = None) -> None:
         """A run of 0.17.0 in a container."""
@@ -107,7 +112,7 @@ def lab(sqlite: URL, tmp_path: Path) -> Lab:
 @pytest.fixture
 def trend(lab: Lab, perfdb: Shell) -> Shell:
     """`perfdb trend` on the lab's store."""
-    return partial(perfdb, "trend", "--db", lab.store.render_as_string())
+    return lambda *words: perfdb("trend", "--db", lab.store.render_as_string(), *words)
 
 
 def verdicts(series: Series) -> list[tuple[str, str | None]]:

@@ -6,7 +6,6 @@ margin of 4 %, are the same within 1.7 %.
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def lab(sqlite: URL, tmp_path: Path) -> Lab:
 @pytest.fixture
 def trend(lab: Lab, perfdb: Shell) -> Shell:
     """`perfdb trend` on the lab's store."""
-    return partial(perfdb, "trend", "--db", lab.store.render_as_string())
+    return lambda *words: perfdb("trend", "--db", lab.store.render_as_string(), *words)
 
 
 def gate(trend: Shell, *words: str) -> Done:

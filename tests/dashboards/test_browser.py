@@ -12,20 +12,17 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page
 
 from perfdb.db.session import store_url
 from tests import logs
+from tests.browser import needs_chromium, started
 from tests.factories import release, stored, write_run
 
-CHROMIUM = Path("/usr/bin/chromium")
 STEPS = (90.0, 50.0, 41.0, 40.0, 42.0, 40.0, 43.0, 40.0, 41.0, 40.0)
 """Seconds of 166 TFLOP/s: the audit finds no error in them."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 def free_port() -> int:
@@ -74,10 +71,7 @@ PATIENCE_MS = 60_000
 @pytest.fixture(scope="module")
 def context() -> Iterator[BrowserContext]:
     """A browser that keeps Streamlit's scripts. Each page in it is a session of its own."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
+    with started() as browser:
         context = browser.new_context(reduced_motion="reduce")
         context.set_default_timeout(PATIENCE_MS)
         yield context

@@ -196,11 +196,11 @@ QUESTIONS = {
 
 
 def comparisons(numbers: list[str]) -> dict[str, tuple[str, ...]]:
-    """`compare` of each two releases of a framework."""
+    """`compare` of each release of a framework with the next."""
     cells = [dict(cell.split("=", 1) for cell in row.split("; ") if "=" in cell) for row in numbers]
     found = {(row["framework"], row.get("release", "(unattributed)")) for row in cells}
     made = {}
-    for a, b in itertools.combinations(sorted(found), 2):
+    for a, b in itertools.pairwise(sorted(found)):
         if a[0] == b[0] != "megatron-bridge":
             name = f"compare-{a[0]}-{a[1]}-{b[1]}"
             made[name] = ("compare", " ".join(a), " ".join(b), "--json", "--fail-on", "slower")

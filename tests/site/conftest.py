@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from sqlalchemy import URL
 
 from perfdb import ingest
@@ -22,6 +22,7 @@ from perfdb.record import Outcome
 from perfdb.rundir import RunDir
 from perfdb.site.addresses import FOLDERS
 from tests import logs
+from tests.browser import started
 from tests.conftest import made_once
 from tests.factories import EVIL, TEN_STEPS, case, published, release, stored, write_run
 
@@ -30,7 +31,6 @@ DFM = ROOT / "data" / "published" / "dfm.md"
 SEED = ROOT.parent / "shared" / "seeds" / "dfm-performance-benchmarks.md"
 MADE = ("_build", "_generated", "__pycache__", *FOLDERS)
 
-CHROMIUM = Path("/usr/bin/chromium")
 RELEASE = "performance/megatron-core/0.16.0.html"
 RANKED = "runs/dgx-h100-bf16-0.9.1-0.html"
 """A run with the log of a rank, with a name of more than 90 characters."""
@@ -140,17 +140,42 @@ ADDRESS = "https://perf.example.org/training/"
 
 @pytest.fixture(scope="session")
 def addressed(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A site of nothing but logs, built for an address."""
+    """A site of nothing but logs and one page by hand, built for an address as ours is."""
 
     def make(folder: Path) -> None:
         url = store_url(str(folder / "store.sqlite"))
         logs.write(folder / "logs")
         logs.write(folder / "logs", logs.SUMMARY, "results.json")
         assert 2 == ingest.ingest([folder / "logs"], url, logs.GIVEN).new
-        site_of(folder, url).built(address=ADDRESS.rstrip("/"))
+        docs = with_our_settings(folder / "docs")
+        (docs / "index.md").write_text(ADDRESSED)
+        (docs / "own").mkdir()
+        (docs / "own" / "page.md").write_text("# Own\n")
+        Site(docs, url).built(address=ADDRESS.rstrip("/"))
 
     folder = made_once(tmp_path_factory, "addressed", make)
     return Site(folder / "docs", store_url(str(folder / "store.sqlite")))
+
+
+ADDRESSED = """# perfdb
+
+```{perfdb-overview}
+```
+
+```{toctree}
+own/page
+runs/index
+```
+"""
+
+
+def with_our_settings(docs: Path) -> Path:
+    """Documents without a page, which are built as our own are."""
+    for name in ("_ext", "_static", "_templates"):
+        ignored = shutil.ignore_patterns(*MADE)
+        shutil.copytree(ROOT / "docs" / name, docs / name, ignore=ignored)
+    shutil.copy(ROOT / "docs" / "conf.py", docs)
+    return docs
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -174,12 +199,8 @@ def address(site: Site) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with started() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

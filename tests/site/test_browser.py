@@ -9,15 +9,16 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from perfdb.site.addresses import of_source
+from tests.browser import needs_chromium
 from tests.factories import EVIL
-from tests.site.conftest import CHROMIUM, DFM, RANKED, RELEASE, chosen
+from tests.site.conftest import DFM, RANKED, RELEASE, chosen
 
 PAGES = (
     "index.html", "performance/index.html", "models/index.html",
     "models/llama3-8b.html", "systems/index.html", "systems/dgx-h100.html", "scaling/index.html",
     "changes/index.html", "changes/megatron-core.html", "recipes/index.html",
     "recipes/llama3-8b.html", "reference/data.html", "performance/megatron-core/0.16.0.html",
-    "performance/dfm/main.html", "performance/nemo/25.04.html", "performance/audit.html",
+    "performance/dfm/main.html", "performance/audit.html",
     "performance/coverage.html", "performance/coverage/dfm/main.html",
     "performance/cpu-tests.html", "performance/systems.html",
     "recipes/dfm-wan2.1-14b-pretrain-automodel.html",
@@ -25,7 +26,7 @@ PAGES = (
     "scaling/dfm/main/dgx-h100.html",
     f"{of_source(hashlib.sha256(DFM.read_bytes()).hexdigest())}.html", "runs/index.html", RANKED,
     "runs/out-of-memory.html", "method.html", "glossary.html", "reference/models.html",
-    "reference/schema.html", "reference/cli.html", "how-to/index.html",
+    "reference/schema.html", "reference/cli.html",
 )  # fmt: skip
 """One of each kind."""
 
@@ -39,16 +40,16 @@ and has the same header on each page."""
 
 OPENED = "document.querySelectorAll('.perf-drawer').forEach(it => { it.open = true })"
 
-ALIKE = """document.querySelectorAll("tbody").forEach(body => {
-  const seen = new Set(), parts = row => [row, ...row.querySelectorAll("*")];
+ALIKE = """document.querySelectorAll("tbody, ul, ol, dl, pre, section").forEach(box => {
+  const seen = new Set(), parts = one => [one, ...one.querySelectorAll("*")];
   const kind = it => [it.localName, it.className, it.role, it.title !== "", it.textContent !== ""];
-  for (const row of [...body.rows]) {
-    const kinds = parts(row).map(kind).join();
-    if (seen.has(kinds)) row.remove();
+  for (const one of [...box.children]) {
+    const kinds = parts(one).map(kind).join();
+    if (seen.has(kinds)) one.remove();
     seen.add(kinds);
   }
 })"""
-"""Leaves one of all rows of a table that are made of the same elements."""
+"""Leaves one of all rows, entries, words and paragraphs that are made of the same elements."""
 
 COVERED = """[...document.querySelectorAll(".perf-wrap")]
     .filter(box => box.querySelector("th").offsetWidth > 0.6 * box.clientWidth)
@@ -73,10 +74,7 @@ HIDDEN = """() => {
   return [covered.map(part => part.textContent.slice(0, 40)), end <= innerWidth, parts.length > 3];
 }"""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 def test_a_tab_and_the_address_choose_a_system_in_every_set_of_tabs(
@@ -115,6 +113,7 @@ def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
 ) -> None:
     """By every rule of axe in the light on a wide screen, and in the dark on a phone by some."""
     context = browser.new_context(viewport={"width": 390, "height": 900})
+    context.add_init_script(Axe().axe_script)
     page = context.new_page()
     asked: list[str] = []
     complaints: list[str] = []
@@ -138,7 +137,6 @@ def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
         covered += [f"{name}: {label}" for label in page.evaluate(COVERED)]
         page.add_style_tag(content=AT_ONCE)
         page.evaluate(ALIKE)
-        page.evaluate(Axe().axe_script)
         page.wait_for_selector("html[data-theme=dark]", state="attached")
         rules = {} if name == PAGES[0] else {"runOnly": ON_ANY_SCREEN}
         faults += [(name, "dark", *fault) for fault in grave_faults(page, rules)]

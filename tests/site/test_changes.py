@@ -102,10 +102,11 @@ def test_the_landing_page_calls_nothing_unchanged_that_cannot_be_told(
     sqlite: URL, tmp_path: Path
 ) -> None:
     """Single runs of 12 s and 12.2 s are 1.7 % apart, of which two tell nothing below 2.3 %."""
-    for version, seconds in (("0.15.0", 12.0), ("0.16.0", 12.2)):
-        run = write_run(tmp_path, run_id=version, release=release(version),
-                        step_times=[seconds] * 10)  # fmt: skip
-        stored(sqlite, run)
+    runs = [
+        write_run(tmp_path, run_id=version, release=release(version), step_times=[seconds] * 10)
+        for version, seconds in (("0.15.0", 12.0), ("0.16.0", 12.2))
+    ]
+    stored(sqlite, *runs)
     assert "1 compared: 1 can't tell" in changed(sqlite)
     for number, (version, rate) in enumerate((("25.02", 1000), ("25.04", 640), ("25.07", 995))):
         figures = Figures(tokens_per_sec_per_gpu=rate)
@@ -151,10 +152,12 @@ def test_trials_and_rolling_branches_are_neither_the_newest_nor_a_predecessor(
 
 def test_runs_have_an_interval(sqlite: URL, tmp_path: Path) -> None:
     slower = [time * 1.2 for time in TEN_STEPS]
-    for version, times in (("0.9.1", slower), ("0.16.0", TEN_STEPS)):
-        for number in range(3):
-            stored(sqlite, write_run(tmp_path, run_id=f"{version}-{number}",
-                                     release=release(version), step_times=times))  # fmt: skip
+    runs = [
+        write_run(tmp_path, run_id=f"{at}-{number}", release=release(at), step_times=times)
+        for at, times in (("0.9.1", slower), ("0.16.0", TEN_STEPS))
+        for number in range(3)
+    ]
+    stored(sqlite, *runs)
     shown = soup(pages_of(sqlite)["changes/megatron-core"])
     [line] = table(section(shown, "All compared"))
     assert line["B is"] == "faster"

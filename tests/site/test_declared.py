@@ -92,9 +92,9 @@ def test_pages_show_what_they_declare_before_and_after_it_arrives(
         ("llama3-70b", "pretrain", "dgx-h100"),
         ("mixtral-8x7b", "sft", "dgx-h100"),
     ]
-    for model, task, system in runs:
-        of = case(model=model, task=task, system=system)
-        stored(sqlite, write_run(tmp_path, case=of, run_id=f"{model}-{system}"))
+    cases = [case(model=model, task=task, system=system) for model, task, system in runs]
+    made_of = (write_run(tmp_path, case=of, run_id=f"{of.model}-{of.system}") for of in cases)
+    stored(sqlite, *made_of)
     core = {"framework": "megatron-core", "release": "0.16.0", "task": "pretrain"}
     by_model = declared("perfdb-table", **core, group_by="model", profile="dfm")
     at = "performance/nemo/25.07"

@@ -29,7 +29,7 @@ from perfdb.site import files, read
 from perfdb.site.addresses import FOLDERS
 from perfdb.site.files import DOWNLOADS, GENERATED, PUBLISHED
 from tests.factories import case, environment, published, release, stored, write_run
-from tests.site.conftest import MADE, ROOT
+from tests.site.conftest import MADE, with_our_settings
 
 # Sphinx and its extensions warn each other of what the next Sphinx will not have; none warns us.
 pytestmark = pytest.mark.filterwarnings(
@@ -358,15 +358,11 @@ own
 """
 
 
-def with_our_settings(folder: Path) -> Project:
+def like_ours(folder: Path) -> Project:
     """A project as our own site is made, with the texts of pages, and a file of findings."""
     made = Project(folder)
-    for name in ("_ext", "_static", "_templates"):
-        ignored = shutil.ignore_patterns(*MADE)
-        shutil.copytree(ROOT / "docs" / name, made.docs / name, ignore=ignored)
-    ours = (ROOT / "docs" / "conf.py").read_text()
-    own = 'html_copy_source = True\nperfdb_acknowledged = "accepted.yaml"\n'
-    (made.docs / "conf.py").write_text(ours + own)
+    with (with_our_settings(made.docs) / "conf.py").open("a") as conf:
+        conf.write('html_copy_source = True\nperfdb_acknowledged = "accepted.yaml"\n')
     (made.docs / "accepted.yaml").write_text("[]\n")
     (made.docs / "index.md").write_text(LISTED)
     (made.docs / "own.md").write_text("# Own\n")
@@ -389,7 +385,7 @@ def test_whatever_becomes_of_a_store_the_site_is_one_from_nothing(tmp_path: Path
     them written by hand; and each page has a copy of its text. No file may have more than 300
     bytes for one build, as where the disk is full: what it leaves builds again.
     """
-    project = with_our_settings(tmp_path / "project")
+    project = like_ours(tmp_path / "project")
     url = store_url(str(project.store))
     recipes = [RecipeRef(name=name, path=f"{name}.yaml", sha256="0" * 64) for name in "ab"]
     run, more = (write_run(tmp_path, run_id=one.name, recipe=one) for one in recipes)
