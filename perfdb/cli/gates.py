@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
-from perfdb.cli import tables
+from perfdb.cli import baseline, tables
 from perfdb.cli.options import NEVER, Command
-from perfdb.compare import Choice, Comparison, baselines, releases
+from perfdb.compare import Choice, Comparison, releases
 from perfdb.compare.accepted import FILE
 from perfdb.compare.releases import open_errors
 from perfdb.compare.report import why_nothing
@@ -163,7 +163,7 @@ def compared(
     scope = Scope(asked["framework"], asked["system"], asked["model"])
     how = releases.Judging(wrong, asked["metric"], asked["margin"])
     known = releases.known_releases(connection)
-    for a, b in releases.both_named(*names, known, asked["framework"], baselines.read()):
+    for a, b in releases.both_named(*names, known, asked["framework"], baseline.read()):
         found = releases.compared(connection, (a, b), scope, how)
         if not found.matched:
             click.echo(why_nothing(a.name, b.name, found, scope), err=err)

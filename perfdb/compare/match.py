@@ -10,7 +10,6 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare.context import Earlier, back_from, noise_of, terms_of
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
 from perfdb.compare.verdict import (
@@ -19,8 +18,11 @@ from perfdb.compare.verdict import (
     Pair,
     Terms,
     Verdict,
+    back_from,
     controlled,
     judged,
+    noise_of,
+    terms_of,
 )
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
@@ -90,6 +92,23 @@ class Comparison:
         """The matches that neither side's open errors keep from a verdict."""
         verdicts = ((match, match.judgement.verdict) for match in self.matched)
         return tuple(match for match, verdict in verdicts if verdict is not Verdict.NOT_JUDGED)
+
+
+class Earlier:
+    """The results of the releases before those that are compared, the newest release first."""
+
+    def __init__(self, releases: Sequence[Iterable[Result]] = ()) -> None:
+        sides = [side for results in releases for side in sides_of(results)]
+        self._by_case = grouped(sides, lambda it: (it.shown.case_key, it.origin))
+        self._by_work = grouped(sides, lambda it: (it.shown.workload_key, it.origin))
+
+    def of_case(self, side: Side) -> Sequence[Side]:
+        """The same case in each release that has it, the newest first."""
+        return self._by_case.get((side.shown.case_key, side.origin), ())
+
+    def of_work(self, side: Side) -> Sequence[Side]:
+        """The same work in each release that has it, however it was done, the newest first."""
+        return self._by_work.get((side.shown.workload_key, side.origin), ())
 
 
 def together(found: Sequence[Comparison]) -> Comparison:

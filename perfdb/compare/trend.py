@@ -9,7 +9,6 @@ from typing import NamedTuple, Self
 
 from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
-from perfdb.compare.context import back_from, best_of, noise_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
@@ -28,9 +27,13 @@ from perfdb.compare.verdict import (
     Pair,
     Terms,
     Verdict,
+    back_from,
+    best_of,
     controlled,
     judge,
     judged,
+    noise_of,
+    terms_of,
 )
 from perfdb.groups import grouped
 from perfdb.record import Origin, Result

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from perfdb.compare import noise
-from perfdb.compare.context import noise_of, terms_of
-from perfdb.compare.flops_count import ROUNDOFF
+from perfdb.compare.comparability import ROUNDOFF
 from perfdb.compare.noise import FALSE_DISCOVERIES, FALSE_DISCOVERIES_OF_GATE, MARGIN, Sample
 from perfdb.compare.releases import Choice, Judging, in_order
 from perfdb.compare.sides import Side, apart_by_deciles, marked, side_of
-from perfdb.compare.verdict import Terms, alike
+from perfdb.compare.verdict import Terms, alike, noise_of, terms_of
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.queries import results as queries

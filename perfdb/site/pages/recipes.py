@@ -11,8 +11,16 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from perfdb import recipe, units
-from perfdb.compare.coverage import REPRODUCED, Corrections, RowCoverage, coverage, summary
-from perfdb.compare.reproduce import Provenance, RecipeCase, case_of
+from perfdb.compare.reproduce import (
+    REPRODUCED,
+    Corrections,
+    Provenance,
+    RecipeCase,
+    RowCoverage,
+    case_of,
+    coverage,
+    coverage_summary,
+)
 from perfdb.compare.run_diff import of_spec
 from perfdb.compare.verdict import Verdict
 from perfdb.groups import grouped
@@ -235,7 +243,7 @@ def _told(counts: Mapping[str, str]) -> str:
 def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
     """How many rows are in each stage, as `perfdb recipes coverage --deep` counts them."""
     built = {it.spec.name: data.buildable.get(it.spec.case.key) for it in rows if it.spec}
-    found = summary(rows, built if data.buildable else None)
+    found = coverage_summary(rows, built if data.buildable else None)
     return {title: units.text(found[name]) for name, title in STAGES.items()}
 
 
