@@ -114,6 +114,7 @@ def not_alike(a: Side, b: Side) -> str | None:
     """
     if a.origin != b.origin:
         return f"one is {a.origin}, the other {b.origin}"
-    if a.origin == Origin.MEASURED and len(a.windows | b.windows) > 1:
+    windows = a.windows if a.windows is b.windows else a.windows | b.windows
+    if a.origin == Origin.MEASURED and len(windows) > 1:
         return f"windows differ: {text(a.window)} / {text(b.window)}"
     return None

@@ -18,10 +18,11 @@ from perfdb.compare.verdict import (
     Pair,
     Terms,
     Verdict,
-    back_from,
     controlled,
     judged,
     noise_of,
+    recovered,
+    sides_before,
     terms_of,
 )
 from perfdb.groups import grouped
@@ -151,12 +152,13 @@ def comparison(
         """With verdicts that hold over all of some pairs together."""
         known = [(level, Pair(a, b, metric_for([a], [b], metric), lines[id(a)], len(lines[id(a)])))
                  for level, a, b in some]  # fmt: skip
-        found = judged([pair for _, pair in known], terms)
-        settled = controlled([
-            back_from(it, pair, terms,
-                      None if level is Level.CONFIGURATION else before.of_work(pair.a))
-            for (level, pair), it in zip(known, found, strict=True)
-        ])  # fmt: skip
+        asked = [pair for _, pair in known]
+        of_cases = {id(pair) for level, pair in known if level is Level.CONFIGURATION}
+
+        def so_far(pair: Pair) -> Sequence[Side]:
+            return sides_before(pair) if id(pair) in of_cases else before.of_work(pair.a)
+
+        settled = controlled(recovered(judged(asked, terms), asked, terms, so_far))
         made = (_match(*of, it) for of, it in zip(known, settled, strict=True))
         return tuple(sorted(made, key=of_match))
 

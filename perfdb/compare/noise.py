@@ -11,7 +11,7 @@ Student's t, of the releases before it. Everything here is in logarithms: 0.01 i
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from itertools import count as naturals
 from math import exp, inf, log, pi, sqrt
 from types import ModuleType
@@ -165,7 +165,8 @@ def columns(samples: Sequence[Sample]) -> "list[Floats]":
     """The counts, means and squares of samples."""
     import numpy as np  # noqa: PLC0415
 
-    return list(np.array(samples, dtype=float).reshape(-1, 3).T)
+    flat: Iterator[float] = chain.from_iterable(samples)
+    return list(np.fromiter(flat, float, 3 * len(samples)).reshape(-1, 3).T)
 
 
 def forecast(

@@ -185,7 +185,7 @@ class Side:
             self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
         )
         self.origin = self.shown.origin
-        self.windows = _windows(*{one.window for one in finished})
+        self.windows = _windows(frozenset([one.window for one in finished]))
         self.by = _ByMetric(self)
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
@@ -218,8 +218,7 @@ class Side:
         if metric in CONVENTION_BOUND:
             convention = self.shown.flops_convention
             runs = [it for it in runs if it.flops_convention == convention]
-        known = [getattr(one, metric) for one in runs]
-        return [it for it in known if it is not None and 0 < it < inf]
+        return [it for one in runs if (it := getattr(one, metric)) is not None and 0 < it < inf]
 
     def rounding(self, metric: str) -> float:
         """The share of a rate that the rounding of samples/s leaves open."""
@@ -273,7 +272,7 @@ def _middle(results: Sequence[Result]) -> Result:
 
 
 @cache
-def _windows(*known: str | None) -> frozenset[str]:
+def _windows(known: frozenset[str | None]) -> frozenset[str]:
     return frozenset(filter(None, known))
 
 

@@ -6,18 +6,17 @@ They are judged as `perfdb.compare.trend` judges all others, by whole columns of
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import hypot, inf, log, log1p
+from math import hypot, inf, log
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from perfdb.compare import noise
-from perfdb.compare.comparability import ROUNDOFF
-from perfdb.compare.noise import FALSE_DISCOVERIES, FALSE_DISCOVERIES_OF_GATE, MARGIN, Sample
+from perfdb.compare.noise import FALSE_DISCOVERIES, MARGIN, Sample
 from perfdb.compare.releases import Choice, Judging, in_order
 from perfdb.compare.sides import Side, apart_by_deciles, marked, side_of
-from perfdb.compare.verdict import Terms, alike, noise_of, terms_of
+from perfdb.compare.verdict import Terms, alike, is_clear, noise_of, terms_of, within_margin
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.queries import results as queries
@@ -201,9 +200,7 @@ def _judged(
     change, _, _, p, half, *_ = noise.forecast(
         every, (first, last), [it[new] for it in every], np.array(least), terms.prior_of(group)
     )
-    allowed = log1p(terms.margin) * (1 + ROUNDOFF)
-    is_same = abs(change) + half <= allowed
-    moved = ~is_same & (abs(change) > np.maximum(half, allowed))
+    is_same, moved = within_margin(change, half, terms.margin)
     ends = list(accumulate(map(len, cases)))
     for a, b in zip([0, *ends], ends, strict=False):
         of_best = float(p[b - 1]) if moved[b - 1] and sign * change[b - 1] < 0 else 1.0
@@ -221,8 +218,7 @@ def _settled(judged: Mapping[Line, _Judged], num_others: int) -> Iterator[tuple[
     for line, it in judged.items():
         count = len(it.rates)
         of_each = zip(adjusted[start : start + count], it.moved.tolist(), strict=True)
-        ways = count * len(judged)
-        is_below = it.rate_of_best * ways <= FALSE_DISCOVERIES_OF_GATE
+        is_below = is_clear(it.rate_of_best, count * len(judged))
         if not is_below and not any(moved and p <= FALSE_DISCOVERIES for p, moved in of_each):
             yield line, it
         start += count

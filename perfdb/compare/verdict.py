@@ -1,7 +1,7 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
@@ -216,7 +216,9 @@ def judged(pairs: Sequence[Pair], terms: Terms = TERMS) -> list[Judgement]:
     lines: Lines = {}
     found = [_by_figures(it, terms, lines) for it in pairs]
     asked = [(place, it) for place, it in enumerate(found) if isinstance(it, _Asked)]
-    for name, some in grouped(asked, lambda it: group(pairs[it[0]].a.shown)).items():
+    of_lines = {id(it.line): it.a.shown for it in pairs}
+    groups = {line: group(shown) for line, shown in of_lines.items()}
+    for name, some in grouped(asked, lambda it: groups[id(pairs[it[0]].line)]).items():
         predictions = noise.predicted([it.question for _, it in some], terms.prior_of(name))
         for (place, it), one in zip(some, predictions, strict=True):
             found[place] = _by_interval(it, one, pairs[place].metric, terms)
@@ -315,12 +317,15 @@ def _before(pair: Pair, lines: Lines) -> tuple[list[Sample], int]:
     assert of_a.sample is not None
     if of_a.usable is None:
         *earlier, _ = pair.line[: pair.place]
-        known = [*samples_before(pair.a, earlier, pair.metric), of_a.sample]
+        known = [*filter(None, showing_noise(pair.a, earlier, pair.metric)), of_a.sample]
         return known, len(known)
     key = id(pair.line), of_a.kind, pair.metric
     if key not in lines:
-        fitting = [samples_before(pair.a, [it], pair.metric) for it in pair.line]
-        lines[key] = [it for some in fitting for it in some], [*accumulate(map(len, fitting))]
+        fitting = showing_noise(pair.a, pair.line, pair.metric)
+        lines[key] = (
+            [it for it in fitting if it],
+            [*accumulate(int(it is not None) for it in fitting)],
+        )
     samples, counts = lines[key]
     return samples, counts[pair.place - 1]
 
@@ -334,14 +339,28 @@ def _within_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgem
     return Judgement(ratio, None, None, by_tolerance(log(ratio), allowed, metric))
 
 
+def within_margin(change: Any, half: Any, margin: float) -> tuple[Any, Any]:
+    """Whether changes are surely within a margin, and whether they surely are none, or beyond it.
+
+    Of logarithms of ratios and half of their prediction intervals: of numbers, or of arrays.
+    """
+    allowed, apart = log1p(margin) * (1 + ROUNDOFF), abs(change)
+    return apart + half <= allowed, (apart > half) & (apart > allowed)
+
+
+def is_clear(rate: float, ways: int) -> bool:
+    """Whether a change is clear though it is the largest of so many, after Bonferroni."""
+    return rate * ways <= noise.FALSE_DISCOVERIES_OF_GATE
+
+
 def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Judgement:
     """By the prediction interval, whose ratio is of the medians that are shown."""
     found = found.no_sharper(it.digits) if it.digits else found
-    half, apart, why = found.half, abs(found.change), None
-    allowed = log1p(terms.margin) * (1 + ROUNDOFF)
-    if apart + half <= allowed:
+    half, why = found.half, None
+    is_same, is_apart = within_margin(found.change, half, terms.margin)
+    if is_same:
         verdict = Verdict.SAME
-    elif apart > max(half, allowed):
+    elif is_apart:
         verdict = by_tolerance(found.change, 0.0, metric)
     else:
         verdict, why = Verdict.UNKNOWN, Inconclusive(found, terms.margin)
@@ -365,17 +384,17 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     return Judgement(figure_b / figure_a, None, None, verdict, why)
 
 
-def samples_before(a: Side, earlier: Iterable[Side], metric: str) -> list[Sample]:
-    """Of earlier releases, the samples of those whose runs show the noise of a side.
+def showing_noise(a: Side, sides: Sequence[Side], metric: str) -> list[Sample | None]:
+    """The sample of each of some releases whose runs show the noise of a side; None of others.
 
     They are measured as it is, and as well, and have no open errors.
     """
-    kind = a.by[metric].kind
+    kind, every = a.by[metric].kind, [side.by[metric] for side in sides]
     return [
         it.usable
-        for side in earlier
-        if (it := side.by[metric]).usable
-        and (it.kind == kind or (it.kind[-1] == kind[-1] and not not_alike(side, a)))
+        if it.kind == kind or (it.kind[-1] == kind[-1] and not not_alike(side, a))
+        else None
+        for side, it in zip(sides, every, strict=True)
     ]
 
 
@@ -404,28 +423,41 @@ def best_of(sides: Iterable[Side], metric: str) -> Side | None:
     return max(usable, key=lambda one: sign * (one.median(metric) or 0.0), default=None)
 
 
-def back_from(
-    found: Judgement, pair: Pair, terms: Terms, so_far: Sequence[Side] | None = None
-) -> Judgement:
-    """A judgement of `faster`, which is `recovered` where B only regains what A had lost.
+def sides_before(pair: Pair) -> Sequence[Side]:
+    """The line of a pair up to A, the newest first."""
+    return pair.line[: pair.place][::-1]
+
+
+def recovered(
+    found: Sequence[Judgement],
+    pairs: Sequence[Pair],
+    terms: Terms,
+    so_far: Callable[[Pair], Sequence[Side]] = sides_before,
+) -> list[Judgement]:
+    """Judgements, of which `faster` is `recovered` where B only regains what A had lost.
 
     That is so if A is slower than the best release so far, and B is about as good as that and no
-    better. `so_far` are the sides before B, the newest first; without them those of the pair.
+    better. `so_far` are the sides before B, the newest first.
     """
-    if found.verdict is not Verdict.FASTER:
-        return found
-    best = best_of(pair.line[: pair.place][::-1] if so_far is None else so_far, pair.metric)
-    if best is None or best is pair.a:
-        return found
-    lost, left = judged(
-        [Pair(best, side, pair.metric, (best,), 1) for side in (pair.a, pair.b)], terms
-    )
-    if lost.verdict is not Verdict.SLOWER or left.verdict is Verdict.FASTER or not left.ratio:
-        return found
-    if left.change > lost.change / 5:
-        return found
-    said = f"regained what A had lost: {percent(left.ratio - 1)} against {best.shown.release}"
-    return found._replace(verdict=Verdict.RECOVERED, why=Reason(said))
+    made, bests = [*found], {}
+    for at, (it, pair) in enumerate(zip(found, pairs, strict=True)):
+        best = best_of(so_far(pair), pair.metric) if it.verdict is Verdict.FASTER else None
+        if best is not None and best is not pair.a:
+            bests[at] = best
+    of_best = [
+        Pair(best, side, pairs[at].metric, (best,), 1)
+        for at, best in bests.items()
+        for side in (pairs[at].a, pairs[at].b)
+    ]
+    against = iter(judged(of_best, terms))
+    for at, best in bests.items():
+        lost, left = next(against), next(against)
+        is_back = lost.verdict is Verdict.SLOWER and left.verdict is not Verdict.FASTER
+        if is_back and left.ratio and left.change <= lost.change / 5:
+            apart = f"{percent(left.ratio - 1)} against {best.shown.release}"
+            why = Reason(f"regained what A had lost: {apart}")
+            made[at] = made[at]._replace(verdict=Verdict.RECOVERED, why=why)
+    return made
 
 
 Shown = tuple[object, Sequence[Sample]]
