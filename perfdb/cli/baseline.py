@@ -54,10 +54,13 @@ def set_(name: str, releases: Sequence[str], db: str | None) -> None:
         if len(some) > 1:
             message = f"{' and '.join(it.name for it in some)} are both of {framework}"
             raise InputError(Diagnostic("baseline", message, remedy="name one of each framework"))
+    if _NAME.fullmatch(name) is None:
+        remedy = "begin with a letter, then letters, digits, - and ."
+        raise InputError(Diagnostic("baseline", f"{name!r} is no name", remedy=remedy))
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     names = [it.name for it in found]
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, with_baseline(text, checked_name(name), names))
+    write_atomically(path, with_baseline(text, name, names))
     before = f", before: {', '.join(known[name])}" if name in known else ""
     click.echo(f"{path}: {name} is {', '.join(names)}{before}")
 
@@ -90,14 +93,6 @@ def read(path: Path = FILE) -> dict[str, tuple[str, ...]]:
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
     return yamlfile.checked(yamlfile.parse(str(path), text), _File).root
-
-
-def checked_name(name: str) -> str:
-    """The name of a baseline. Raises InputError for one that could be taken for a release."""
-    if _NAME.fullmatch(name) is None:
-        remedy = "begin with a letter, then letters, digits, - and ."
-        raise InputError(Diagnostic("baseline", f"{name!r} is no name", remedy=remedy))
-    return name
 
 
 def with_baseline(text: str, name: str, releases: Sequence[str]) -> str:

@@ -174,14 +174,9 @@ def is_changed(found: Judgement, sought: Verdict, least: float) -> bool | None:
         return False if found.ratio is not None else None
     if found.verdict in (Verdict.SAME, Verdict.SLOWER, Verdict.FASTER):
         return False
-    is_near = found.low is not None and found.high is not None and least
-    if is_near and _within(found.low, least) and _within(found.high, least):
-        return False
-    return None
-
-
-def _within(ratio: float | None, least: float) -> bool:
-    return ratio is not None and abs(ratio - 1) < least and not isclose(abs(ratio - 1), least)
+    apart = [abs(end - 1) for end in (found.low, found.high) if end is not None]
+    is_near = bool(apart) and max(apart) < least and not isclose(max(apart), least)
+    return False if is_near else None
 
 
 @dataclass

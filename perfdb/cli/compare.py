@@ -103,12 +103,8 @@ def compare(
     with reading_current(store_url(asked["db"])) as connection:
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
         pairs = gates.named_pairs(connection, a, b, asked["framework"])
-        compared = [
-            (one.name, other.name, found)
-            for one, other, found in gates.compared(
-                connection, pairs, asked, wrong, err=style != "table"
-            )
-        ]
+        found = gates.compared(connection, pairs, asked, wrong, err=style != "table")
+        compared = [(one.name, other.name, it) for one, other, it in found]
     whole = match.together([found for _, _, found in compared])
     slower, notes = accepted.left(
         whole.slower(least), accepted.read(asked["accepted_path"]), datetime.now(UTC).date()

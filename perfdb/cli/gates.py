@@ -148,11 +148,9 @@ def unaccepted(
     return frozenset() if judge_all else open_errors(connection, accepted(reviewed))
 
 
-Pairs = Sequence[tuple[Choice, Choice]]
-"""Releases A and B, of each framework."""
-
-
-def named_pairs(connection: Connection, a: str, b: str, frameworks: Sequence[str]) -> Pairs:
+def named_pairs(
+    connection: Connection, a: str, b: str, frameworks: Sequence[str]
+) -> tuple[tuple[Choice, Choice], ...]:
     """The releases that two names mean, of each of these frameworks. Raises InputError."""
     known = releases.known_releases(connection)
     return releases.both_named(a, b, known, frameworks, baseline.read())
@@ -160,7 +158,7 @@ def named_pairs(connection: Connection, a: str, b: str, frameworks: Sequence[str
 
 def compared(
     connection: Connection,
-    pairs: Pairs,
+    pairs: Iterable[tuple[Choice, Choice]],
     asked: Mapping[str, Any],
     wrong: Collection[int],
     *,

@@ -10,7 +10,6 @@ after Bonferroni, and by two for the two tests: of series without a change no mo
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from math import comb, exp, hypot, log1p, sqrt
 from statistics import fmean
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from perfdb.compare import noise
 from perfdb.compare.noise import MARGIN, Prior, Sample, moderated
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import Terms, showing_noise
+from perfdb.compare.verdict import Terms, group, showing_noise
 from perfdb.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def of_sides(sides: Sequence[Side], metric: str, terms: Terms) -> dict[int, floa
         return {}
     kept = [*known]
     least = _deviation_at_least([sides[place] for place in kept], metric)
-    points = found([*known.values()], terms.prior(last.shown), terms.margin, least)
+    points = found([*known.values()], terms.prior_of(group(last.shown)), terms.margin, least)
     return {kept[place]: ratio for place, ratio in points.items()}
 
 
@@ -131,19 +130,11 @@ def _best(points: Sequence[Sample]) -> Iterator[tuple[tuple[int, ...], float, fl
     one = explained(0, every) + explained(every, size)
     cut = int(one.argmax())
     yield (cut + 1,), whole - float(one[cut]), float(one[cut]) - none
-    first, second = _pairs_of_places(size)
+    first, second = np.triu_indices(size - 1, 1)
+    first, second = first + 1, second + 1
     two = explained(0, first) + explained(first, second) + explained(second, size)
     pair = int(two.argmax())
     yield (int(first[pair]), int(second[pair])), whole - float(two[pair]), float(two[pair]) - none
-
-
-@lru_cache(maxsize=8)
-def _pairs_of_places(count: int) -> "tuple[NDArray[np.signedinteger], NDArray[np.signedinteger]]":
-    """Every two places in order but the first, of so many: series are of the same lengths."""
-    import numpy as np  # noqa: PLC0415
-
-    first, second = np.triu_indices(count - 1, 1)
-    return first + 1, second + 1
 
 
 def _is_sure(

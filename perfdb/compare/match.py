@@ -22,7 +22,6 @@ from perfdb.compare.verdict import (
     judged,
     noise_of,
     recovered,
-    sides_before,
     terms_of,
 )
 from perfdb.groups import grouped
@@ -155,10 +154,10 @@ def comparison(
         asked = [pair for _, pair in known]
         of_cases = {id(pair) for level, pair in known if level is Level.CONFIGURATION}
 
-        def so_far(pair: Pair) -> Sequence[Side]:
-            return sides_before(pair) if id(pair) in of_cases else before.of_work(pair.a)
-
-        settled = controlled(recovered(judged(asked, terms), asked, terms, so_far))
+        settled = controlled(recovered(
+            judged(asked, terms), asked, terms,
+            lambda it: it.line[::-1] if id(it) in of_cases else before.of_work(it.a),
+        ))  # fmt: skip
         made = (_match(*of, it) for of, it in zip(known, settled, strict=True))
         return tuple(sorted(made, key=of_match))
 

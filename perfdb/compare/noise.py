@@ -10,10 +10,11 @@ Student's t, of the releases before it. Everything here is in logarithms: 0.01 i
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import accumulate, chain
 from itertools import count as naturals
 from math import exp, inf, log, pi, sqrt
+from operator import add
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -273,10 +274,7 @@ def half_of(runs: Sample, prior: Prior, least: float) -> float:
 
 def total(samples: Iterable[Sample]) -> Sample:
     """Samples as one."""
-    first, *others = samples
-    for one in others:
-        first += one
-    return first
+    return reduce(add, samples)
 
 
 def of_steps(relative: float, count: int) -> float:

@@ -72,7 +72,7 @@ class Shown:
     def __init__(self, side: "Side", metric: str) -> None:
         """Everything that the verdicts on later releases read."""
         self._side, self._metric = side, metric
-        self.figures = figures = side.comparable_figures(metric)
+        self.figures = figures = side.figures(metric)
         """The figure of each finished run that has one."""
         self.median = median(figures) if len(figures) > 1 else figures[0] if figures else None
         """The median of the figures, which a verdict compares.
@@ -205,15 +205,11 @@ class Side:
         """The median of the runs' figures, which a verdict compares."""
         return self.by[metric].median
 
-    def figures(self, metric: str) -> Sequence[float]:
+    def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
 
         FLOPs only of the runs that count them as the one shown does.
         """
-        return self.by[metric].figures
-
-    def comparable_figures(self, metric: str) -> list[float]:
-        """The same, as `by` keeps it."""
         runs: Iterable[Result] = self.finished
         if metric in CONVENTION_BOUND:
             convention = self.shown.flops_convention

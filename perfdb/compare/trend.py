@@ -399,7 +399,9 @@ class _Followed:
         new = [it for it in tracks if not it.judgements]
         pairs = [pair for it in new for pair in it.pairs]
         found = judged([*pairs, *(pair for it in new for pair in it.best)], self.terms)
-        of_pairs = iter(recovered(found[: len(pairs)], pairs, self.terms))
+        of_pairs = iter(
+            recovered(found[: len(pairs)], pairs, self.terms, lambda it: it.line[: it.place][::-1])
+        )
         of_best = iter(found[len(pairs) :])
         for it in new:
             it.judgements = [next(of_pairs) for _ in it.pairs]

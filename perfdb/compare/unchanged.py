@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from perfdb.compare import noise
 from perfdb.compare.noise import FALSE_DISCOVERIES, MARGIN, Sample
 from perfdb.compare.releases import Choice, Judging, in_order
-from perfdb.compare.sides import Side, apart_by_deciles, marked, side_of
+from perfdb.compare.sides import apart_by_deciles, marked, side_of
 from perfdb.compare.verdict import Terms, alike, is_clear, noise_of, terms_of, within_margin
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS
@@ -77,7 +77,9 @@ def found(
         return None
     groups = {line: alike(rows.cases[line[0]]) for line in plain}
     shown = [(groups[line], [it.step_time for it in runs]) for line, runs in plain.items()]
-    sides = (_sides(marked(rows.results(some), how.wrong), names) for some in others.values())
+    followed = (marked(rows.results(some), how.wrong) for some in others.values())
+    by_release = (grouped(some, lambda it: names[it.release_id]).values() for some in followed)
+    sides = (list(map(side_of, some)) for some in by_release)
     terms = terms_of([*shown, *noise_of(sides)], how.margin)
     judged: dict[Line, _Judged] = {}
     for name, some in grouped(plain, groups.__getitem__).items():
@@ -128,10 +130,6 @@ def _lines(rows: queries.Fetched, names: Mapping[int, str]) -> Mapping[Line, Row
     origin = rows.names.index("origin")
     in_time = sorted(rows.rows, key=lambda row: place[row[-1]])
     return grouped(in_time, lambda row: (row[-2], row[origin]))
-
-
-def _sides(results: Sequence[Result], names: Mapping[int, str]) -> list[Side]:
-    return [side_of(some) for some in grouped(results, lambda it: names[it.release_id]).values()]
 
 
 def _plain(

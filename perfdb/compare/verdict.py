@@ -21,7 +21,6 @@ from perfdb.units import number, percent
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
 
-
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "error",
     Outcome.OUT_OF_MEMORY: "out of memory",
@@ -147,10 +146,6 @@ class Terms:
 
     margin: float = MARGIN
     priors: Mapping[object, Prior] = field(default_factory=dict)
-
-    def prior(self, result: Result) -> Prior:
-        """The prior of a result's case."""
-        return self.prior_of(group(result))
 
     def prior_of(self, alike: object) -> Prior:
         """The prior of cases whose noise is alike."""
@@ -370,8 +365,8 @@ def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Ju
 
 def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     """By the rounding of two printed figures."""
-    figure_a, figure_b = a.median(metric) or 1.0, b.median(metric) or 1.0
-    change = log(figure_b / figure_a)
+    ratio = _ratio(a, b, metric)
+    change = log(ratio)
     waived = comparability.waived(a, b, metric)
     digits = waived + a.by[metric].half_digit + b.by[metric].half_digit
     samples = sum(side.rounding(metric) for side in (a, b))
@@ -381,7 +376,7 @@ def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
         what = "rounded samples/s" if samples > digits else "the digits printed"
         verdict = Verdict.UNKNOWN
         why = Reason(f"{what} leave ±{percent(allowed)} open", f"{what} leave it open")
-    return Judgement(figure_b / figure_a, None, None, verdict, why)
+    return Judgement(ratio, None, None, verdict, why)
 
 
 def showing_noise(a: Side, sides: Sequence[Side], metric: str) -> list[Sample | None]:
@@ -423,16 +418,11 @@ def best_of(sides: Iterable[Side], metric: str) -> Side | None:
     return max(usable, key=lambda one: sign * (one.median(metric) or 0.0), default=None)
 
 
-def sides_before(pair: Pair) -> Sequence[Side]:
-    """The line of a pair up to A, the newest first."""
-    return pair.line[: pair.place][::-1]
-
-
 def recovered(
     found: Sequence[Judgement],
     pairs: Sequence[Pair],
     terms: Terms,
-    so_far: Callable[[Pair], Sequence[Side]] = sides_before,
+    so_far: Callable[[Pair], Sequence[Side]],
 ) -> list[Judgement]:
     """Judgements, of which `faster` is `recovered` where B only regains what A had lost.
 
@@ -492,5 +482,5 @@ def noise_of(series: Iterable[Sequence[Side]]) -> Iterator[Shown]:
 def _sample(side: Side) -> Sample | None:
     if side.shown.has_open_errors:
         return None
-    figures = side.comparable_figures("step_time_s") or side.comparable_figures(RATE)
+    figures = side.figures("step_time_s") or side.figures(RATE)
     return noise.sample(figures) if figures else None

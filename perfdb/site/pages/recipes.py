@@ -11,16 +11,8 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from perfdb import recipe, units
-from perfdb.compare.reproduce import (
-    REPRODUCED,
-    Corrections,
-    Provenance,
-    RecipeCase,
-    RowCoverage,
-    case_of,
-    coverage,
-    coverage_summary,
-)
+from perfdb.compare import reproduce
+from perfdb.compare.reproduce import Corrections, Provenance, RecipeCase, RowCoverage
 from perfdb.compare.run_diff import of_spec
 from perfdb.compare.verdict import Verdict
 from perfdb.groups import grouped
@@ -76,7 +68,7 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
             verdicts = read_json(checked, DeepChecks).deep
     file_of = {id(spec): file for file in files for spec in file.points}
     by_text = {file.reference.sha256: [file] for file in files}
-    rows = coverage(found.current, [spec for file in files for spec in file.points])
+    rows = reproduce.coverage(found.current, [spec for file in files for spec in file.points])
     of_rows = {}
     for it in rows:
         if it.spec:
@@ -87,7 +79,7 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
     for run in found.runs:
         some = by_text.get(run.record.recipe.sha256, ()) if run.record else files
         kept = {file.name: file.sha256 for file in run.files}
-        one = case_of(run.result, run.record, some)
+        one = reproduce.case_of(run.result, run.record, some)
         known = Provenance(run.result, run.facts, run.record, one, kept)
         runs.append(replace(run, record=None, provenance=known.document))
     return replace(
@@ -243,7 +235,7 @@ def _told(counts: Mapping[str, str]) -> str:
 def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
     """How many rows are in each stage, as `perfdb recipes coverage --deep` counts them."""
     built = {it.spec.name: data.buildable.get(it.spec.case.key) for it in rows if it.spec}
-    found = coverage_summary(rows, built if data.buildable else None)
+    found = reproduce.coverage_summary(rows, built if data.buildable else None)
     return {title: units.text(found[name]) for name, title in STAGES.items()}
 
 
@@ -300,7 +292,7 @@ def _cells(it: CoveredRow) -> Cells:
     """A line on a published row, by `ROW`."""
     row, name, verdict = it.row, it.recipe, units.text(it.verdict)
     fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
-    is_reproduced = it.verdict in REPRODUCED
+    is_reproduced = it.verdict in reproduce.REPRODUCED
     return [
         HtmlCell(href(cells.work(row), addresses.table_row(row)), sort=cells.work(row)),
         row.system_title,
