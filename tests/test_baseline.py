@@ -106,3 +106,15 @@ def test_trends_have_the_formats_of_comparisons(ask: Shell) -> None:
         for start in ("::error title=perfdb::Llama 3 8B", "::notice title=perfdb::Llama 3 8B",
                       "::notice title=perfdb::2 followed")
     ]  # fmt: skip
+
+
+def test_notes_on_two_frameworks_are_refused_before_anything_is_compared(
+    ask: Shell, tmp_path: Path
+) -> None:
+    """No comparison complains that the store has no such system."""
+    notes = tmp_path / "notes.md"
+    notes.write_text("The sampler is new.\n")
+    code, out, err = ask("report", "1", "2", "--notes", str(notes), "--system", "nowhere")
+    assert (2, "") == (code, out)
+    assert "name it with --framework" in err
+    assert "nowhere" not in err

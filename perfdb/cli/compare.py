@@ -102,8 +102,9 @@ def compare(
     style = str(asked["style"])
     with reading_current(store_url(asked["db"])) as connection:
         wrong = gates.unaccepted(connection, reviewed, asked["judge_all"])
-        pairs = gates.compared(connection, (a, b), asked, wrong, err=style != "table")
-        compared = [(one.name, other.name, found) for one, other, found in pairs]
+        pairs = gates.named_pairs(connection, a, b, asked["framework"])
+        found = gates.compared(connection, pairs, asked, wrong, err=style != "table")
+        compared = [(one.name, other.name, it) for one, other, it in found]
     whole = match.together([found for _, _, found in compared])
     slower, notes = accepted.left(
         whole.slower(least), accepted.read(asked["accepted_path"]), datetime.now(UTC).date()

@@ -1,7 +1,7 @@
 """Options on findings of the audit: which are accepted, and for which a gate closes."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
-from perfdb.cli import tables
+from perfdb.cli import baseline, tables
 from perfdb.cli.options import NEVER, Command
-from perfdb.compare import Choice, Comparison, baselines, releases
+from perfdb.compare import Choice, Comparison, releases
 from perfdb.compare.accepted import FILE
 from perfdb.compare.releases import open_errors
 from perfdb.compare.report import why_nothing
@@ -148,22 +148,29 @@ def unaccepted(
     return frozenset() if judge_all else open_errors(connection, accepted(reviewed))
 
 
+def named_pairs(
+    connection: Connection, a: str, b: str, frameworks: Sequence[str]
+) -> tuple[tuple[Choice, Choice], ...]:
+    """The releases that two names mean, of each of these frameworks. Raises InputError."""
+    known = releases.known_releases(connection)
+    return releases.both_named(a, b, known, frameworks, baseline.read())
+
+
 def compared(
     connection: Connection,
-    names: tuple[str, str],
+    pairs: Iterable[tuple[Choice, Choice]],
     asked: Mapping[str, Any],
     wrong: Collection[int],
     *,
     err: bool,
 ) -> Iterator[tuple[Choice, Choice, Comparison]]:
-    """The releases that two names mean and their comparison, of each framework.
+    """Releases and their comparison. Says why there is nothing to compare.
 
-    Says why there is nothing to compare. `asked` are the options of the command. Raises InputError.
+    `asked` are the options of the command. Raises InputError.
     """
     scope = Scope(asked["framework"], asked["system"], asked["model"])
     how = releases.Judging(wrong, asked["metric"], asked["margin"])
-    known = releases.known_releases(connection)
-    for a, b in releases.both_named(*names, known, asked["framework"], baselines.read()):
+    for a, b in pairs:
         found = releases.compared(connection, (a, b), scope, how)
         if not found.matched:
             click.echo(why_nothing(a.name, b.name, found, scope), err=err)

@@ -78,11 +78,11 @@ def _reports(
     connection: Connection, named: tuple[str, str], known: Sequence[Entry], asked: dict[str, Any]
 ) -> Iterator[ReleaseReport]:
     """The report of each framework that has both releases. Raises InputError."""
-    wrong = frozenset() if asked["judge_all"] else releases.open_errors(connection, known)
-    compared = list(gates.compared(connection, named, asked, wrong, err=True))
-    if asked["notes_path"] and len(compared) > 1:
+    pairs = gates.named_pairs(connection, *named, asked["framework"])
+    if asked["notes_path"] and len(pairs) > 1:
         raise click.UsageError("--notes is on one framework: name it with --framework")
-    for a, b, found in compared:
+    wrong = frozenset() if asked["judge_all"] else releases.open_errors(connection, known)
+    for a, b, found in gates.compared(connection, pairs, asked, wrong, err=True):
         own = release_notes.path_of(release_notes.FOLDER, b.framework, b.version)
         path = asked["notes_path"] or (own if own.is_file() else None)
         file = release_notes.of_file(path) if path else None

@@ -11,13 +11,14 @@ after Bonferroni, and by two for the two tests: of series without a change no mo
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import comb, exp, log1p, sqrt
+from math import comb, exp, hypot, log1p, sqrt
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from perfdb.compare import noise
 from perfdb.compare.noise import MARGIN, Prior, Sample, moderated
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import Terms, deviation_at_least, samples_before
+from perfdb.compare.verdict import Terms, group, showing_noise
 from perfdb.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -66,14 +67,26 @@ def of_sides(sides: Sequence[Side], metric: str, terms: Terms) -> dict[int, floa
     if METRICS[metric].tolerance is not None or len(sides) < FEWEST:
         return {}
     last = sides[-1]
-    kept = [place for place, it in enumerate(sides) if samples_before(last, [it], metric)]
-    known = [sides[place] for place in kept]
+    known = {at: it for at, it in enumerate(showing_noise(last, sides, metric)) if it}
     if len(known) < FEWEST:
         return {}
-    least = deviation_at_least(known, metric)
-    samples = samples_before(last, known, metric)
-    points = found(samples, terms.prior(last.shown), terms.margin, least)
+    kept = [*known]
+    least = _deviation_at_least([sides[place] for place in kept], metric)
+    points = found([*known.values()], terms.prior_of(group(last.shown)), terms.margin, least)
     return {kept[place]: ratio for place, ratio in points.items()}
+
+
+def _deviation_at_least(sides: Sequence[Side], metric: str) -> float:
+    """The standard deviation of a run at the least: by the steps of runs, or by rounding.
+
+    What is rounded is anywhere within half a digit, or half a sample per second, either way.
+    """
+    errors = (
+        hypot(it.by[metric].noise[0], max(it.by[metric].half_digit, it.rounding(metric)) / sqrt(3))
+        for it in sides
+    )
+    variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]
+    return sqrt(fmean(variances)) if variances else 0.0
 
 
 def _parts(cuts: Sequence[int], count: int) -> Iterator[tuple[int, int]]:

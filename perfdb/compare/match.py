@@ -10,7 +10,6 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare.context import Earlier, back_from, noise_of, terms_of
 from perfdb.compare.noise import MARGIN
 from perfdb.compare.sides import Side, layout_order, rounding_pages, sides_of, work_order
 from perfdb.compare.verdict import (
@@ -21,6 +20,9 @@ from perfdb.compare.verdict import (
     Verdict,
     controlled,
     judged,
+    noise_of,
+    recovered,
+    terms_of,
 )
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS, OF_ANY_SIZE, PREFERRED
@@ -92,6 +94,23 @@ class Comparison:
         return tuple(match for match, verdict in verdicts if verdict is not Verdict.NOT_JUDGED)
 
 
+class Earlier:
+    """The results of the releases before those that are compared, the newest release first."""
+
+    def __init__(self, releases: Sequence[Iterable[Result]] = ()) -> None:
+        sides = [side for results in releases for side in sides_of(results)]
+        self._by_case = grouped(sides, lambda it: (it.shown.case_key, it.origin))
+        self._by_work = grouped(sides, lambda it: (it.shown.workload_key, it.origin))
+
+    def of_case(self, side: Side) -> Sequence[Side]:
+        """The same case in each release that has it, the newest first."""
+        return self._by_case.get((side.shown.case_key, side.origin), ())
+
+    def of_work(self, side: Side) -> Sequence[Side]:
+        """The same work in each release that has it, however it was done, the newest first."""
+        return self._by_work.get((side.shown.workload_key, side.origin), ())
+
+
 def together(found: Sequence[Comparison]) -> Comparison:
     """Several comparisons as one."""
     return Comparison(
@@ -132,12 +151,13 @@ def comparison(
         """With verdicts that hold over all of some pairs together."""
         known = [(level, Pair(a, b, metric_for([a], [b], metric), lines[id(a)], len(lines[id(a)])))
                  for level, a, b in some]  # fmt: skip
-        found = judged([pair for _, pair in known], terms)
-        settled = controlled([
-            back_from(it, pair, terms,
-                      None if level is Level.CONFIGURATION else before.of_work(pair.a))
-            for (level, pair), it in zip(known, found, strict=True)
-        ])  # fmt: skip
+        asked = [pair for _, pair in known]
+        of_cases = {id(pair) for level, pair in known if level is Level.CONFIGURATION}
+
+        settled = controlled(recovered(
+            judged(asked, terms), asked, terms,
+            lambda it: it.line[::-1] if id(it) in of_cases else before.of_work(it.a),
+        ))  # fmt: skip
         made = (_match(*of, it) for of, it in zip(known, settled, strict=True))
         return tuple(sorted(made, key=of_match))
 

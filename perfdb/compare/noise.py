@@ -10,10 +10,11 @@ Student's t, of the releases before it. Everything here is in logarithms: 0.01 i
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate
+from functools import cache, reduce
+from itertools import accumulate, chain
 from itertools import count as naturals
 from math import exp, inf, log, pi, sqrt
+from operator import add
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -165,7 +166,8 @@ def columns(samples: Sequence[Sample]) -> "list[Floats]":
     """The counts, means and squares of samples."""
     import numpy as np  # noqa: PLC0415
 
-    return list(np.array(samples, dtype=float).reshape(-1, 3).T)
+    flat: Iterator[float] = chain.from_iterable(samples)
+    return list(np.fromiter(flat, float, 3 * len(samples)).reshape(-1, 3).T)
 
 
 def forecast(
@@ -272,10 +274,7 @@ def half_of(runs: Sample, prior: Prior, least: float) -> float:
 
 def total(samples: Iterable[Sample]) -> Sample:
     """Samples as one."""
-    first, *others = samples
-    for one in others:
-        first += one
-    return first
+    return reduce(add, samples)
 
 
 def of_steps(relative: float, count: int) -> float:

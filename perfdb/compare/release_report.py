@@ -14,11 +14,10 @@ from typing import Final
 from perfdb.audit import report as of_audit
 from perfdb.catalog import titles
 from perfdb.compare import change_points, report, triage
-from perfdb.compare.context import Earlier, best_of
-from perfdb.compare.match import Comparison, Level, Match
+from perfdb.compare.match import Comparison, Earlier, Level, Match
 from perfdb.compare.release_notes import ReleaseNotes, ReleaseNotesFile, settled
 from perfdb.compare.sides import Side
-from perfdb.compare.verdict import Verdict
+from perfdb.compare.verdict import Verdict, best_of
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.record import Finding, Result

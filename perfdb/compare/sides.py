@@ -72,7 +72,7 @@ class Shown:
     def __init__(self, side: "Side", metric: str) -> None:
         """Everything that the verdicts on later releases read."""
         self._side, self._metric = side, metric
-        self.figures = figures = side.comparable_figures(metric)
+        self.figures = figures = side.figures(metric)
         """The figure of each finished run that has one."""
         self.median = median(figures) if len(figures) > 1 else figures[0] if figures else None
         """The median of the figures, which a verdict compares.
@@ -185,7 +185,7 @@ class Side:
             self.results[0] if len(self.results) == 1 else _middle(finished or self.results)
         )
         self.origin = self.shown.origin
-        self.windows = _windows(*{one.window for one in finished})
+        self.windows = _windows(frozenset([one.window for one in finished]))
         self.by = _ByMetric(self)
 
     def with_flops(self, factor: float, convention: str | None) -> "Side":
@@ -205,21 +205,16 @@ class Side:
         """The median of the runs' figures, which a verdict compares."""
         return self.by[metric].median
 
-    def figures(self, metric: str) -> Sequence[float]:
+    def figures(self, metric: str) -> list[float]:
         """The figure of each finished run that has one.
 
         FLOPs only of the runs that count them as the one shown does.
         """
-        return self.by[metric].figures
-
-    def comparable_figures(self, metric: str) -> list[float]:
-        """The same, as `by` keeps it."""
         runs: Iterable[Result] = self.finished
         if metric in CONVENTION_BOUND:
             convention = self.shown.flops_convention
             runs = [it for it in runs if it.flops_convention == convention]
-        known = [getattr(one, metric) for one in runs]
-        return [it for it in known if it is not None and 0 < it < inf]
+        return [it for one in runs if (it := getattr(one, metric)) is not None and 0 < it < inf]
 
     def rounding(self, metric: str) -> float:
         """The share of a rate that the rounding of samples/s leaves open."""
@@ -273,7 +268,7 @@ def _middle(results: Sequence[Result]) -> Result:
 
 
 @cache
-def _windows(*known: str | None) -> frozenset[str]:
+def _windows(known: frozenset[str | None]) -> frozenset[str]:
     return frozenset(filter(None, known))
 
 

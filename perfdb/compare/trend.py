@@ -7,9 +7,7 @@ from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import NamedTuple, Self
 
-from perfdb.compare import noise
 from perfdb.compare.change_points import of_sides
-from perfdb.compare.context import back_from, best_of, noise_of, terms_of
 from perfdb.compare.match import Differences, Level, differences, goodness, metric_for
 from perfdb.compare.releases import Choice, in_order
 from perfdb.compare.sides import (
@@ -28,9 +26,14 @@ from perfdb.compare.verdict import (
     Pair,
     Terms,
     Verdict,
+    best_of,
     controlled,
+    is_clear,
     judge,
     judged,
+    noise_of,
+    recovered,
+    terms_of,
 )
 from perfdb.groups import grouped
 from perfdb.record import Origin, Result
@@ -218,8 +221,7 @@ class Series:
         """Whether it is slower, though one of the earlier releases is the best by chance."""
         if judged.verdict is not Verdict.SLOWER or judged.rate is None:
             return judged.verdict is Verdict.SLOWER
-        ways = (len(self.usable) - 1) * self.num_series
-        return judged.rate * ways <= noise.FALSE_DISCOVERIES_OF_GATE
+        return is_clear(judged.rate, (len(self.usable) - 1) * self.num_series)
 
     @property
     def is_judged(self) -> bool:
@@ -395,12 +397,16 @@ class _Followed:
         of_each = self.of_cases if level is Level.CONFIGURATION else self.of_works
         tracks = [self._track(sides, metric) for sides in of_each]
         new = [it for it in tracks if not it.judgements]
-        asked = [pair for it in new for pair in (*it.pairs, *it.best)]
-        found = iter(judged(asked, self.terms))
+        pairs = [pair for it in new for pair in it.pairs]
+        found = judged([*pairs, *(pair for it in new for pair in it.best)], self.terms)
+        of_pairs = iter(
+            recovered(found[: len(pairs)], pairs, self.terms, lambda it: it.line[: it.place][::-1])
+        )
+        of_best = iter(found[len(pairs) :])
         for it in new:
-            it.judgements = [back_from(next(found), pair, self.terms) for pair in it.pairs]
+            it.judgements = [next(of_pairs) for _ in it.pairs]
             for pair in it.best:
-                it.of_best = pair.place - len(it.line) - 1, next(found)
+                it.of_best = pair.place - len(it.line) - 1, next(of_best)
         judgements = [one for it in tracks for one in it.judgements]
         settled, count = iter(controlled(judgements, self.unchanged.rates)), len(tracks)
 

@@ -6,19 +6,17 @@ They are judged as `perfdb.compare.trend` judges all others, by whole columns of
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import hypot, inf, log, log1p
+from math import hypot, inf, log
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from perfdb.compare import noise
-from perfdb.compare.context import noise_of, terms_of
-from perfdb.compare.flops_count import ROUNDOFF
-from perfdb.compare.noise import FALSE_DISCOVERIES, FALSE_DISCOVERIES_OF_GATE, MARGIN, Sample
+from perfdb.compare.noise import FALSE_DISCOVERIES, MARGIN, Sample
 from perfdb.compare.releases import Choice, Judging, in_order
-from perfdb.compare.sides import Side, apart_by_deciles, marked, side_of
-from perfdb.compare.verdict import Terms, alike
+from perfdb.compare.sides import apart_by_deciles, marked, side_of
+from perfdb.compare.verdict import Terms, alike, is_clear, noise_of, terms_of, within_margin
 from perfdb.groups import grouped
 from perfdb.metrics import CONVENTION_BOUND, METRICS
 from perfdb.queries import results as queries
@@ -79,7 +77,9 @@ def found(
         return None
     groups = {line: alike(rows.cases[line[0]]) for line in plain}
     shown = [(groups[line], [it.step_time for it in runs]) for line, runs in plain.items()]
-    sides = (_sides(marked(rows.results(some), how.wrong), names) for some in others.values())
+    followed = (marked(rows.results(some), how.wrong) for some in others.values())
+    by_release = (grouped(some, lambda it: names[it.release_id]).values() for some in followed)
+    sides = (list(map(side_of, some)) for some in by_release)
     terms = terms_of([*shown, *noise_of(sides)], how.margin)
     judged: dict[Line, _Judged] = {}
     for name, some in grouped(plain, groups.__getitem__).items():
@@ -130,10 +130,6 @@ def _lines(rows: queries.Fetched, names: Mapping[int, str]) -> Mapping[Line, Row
     origin = rows.names.index("origin")
     in_time = sorted(rows.rows, key=lambda row: place[row[-1]])
     return grouped(in_time, lambda row: (row[-2], row[origin]))
-
-
-def _sides(results: Sequence[Result], names: Mapping[int, str]) -> list[Side]:
-    return [side_of(some) for some in grouped(results, lambda it: names[it.release_id]).values()]
 
 
 def _plain(
@@ -202,9 +198,7 @@ def _judged(
     change, _, _, p, half, *_ = noise.forecast(
         every, (first, last), [it[new] for it in every], np.array(least), terms.prior_of(group)
     )
-    allowed = log1p(terms.margin) * (1 + ROUNDOFF)
-    is_same = abs(change) + half <= allowed
-    moved = ~is_same & (abs(change) > np.maximum(half, allowed))
+    is_same, moved = within_margin(change, half, terms.margin)
     ends = list(accumulate(map(len, cases)))
     for a, b in zip([0, *ends], ends, strict=False):
         of_best = float(p[b - 1]) if moved[b - 1] and sign * change[b - 1] < 0 else 1.0
@@ -222,8 +216,7 @@ def _settled(judged: Mapping[Line, _Judged], num_others: int) -> Iterator[tuple[
     for line, it in judged.items():
         count = len(it.rates)
         of_each = zip(adjusted[start : start + count], it.moved.tolist(), strict=True)
-        ways = count * len(judged)
-        is_below = it.rate_of_best * ways <= FALSE_DISCOVERIES_OF_GATE
+        is_below = is_clear(it.rate_of_best, count * len(judged))
         if not is_below and not any(moved and p <= FALSE_DISCOVERIES for p, moved in of_each):
             yield line, it
         start += count

@@ -1,31 +1,25 @@
 """Faster, slower, same or not to be told: the one rule, by the noise model or by rounding."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
-from math import exp, hypot, inf, isclose, log, log1p, sqrt
-from statistics import fmean
+from math import exp, hypot, inf, isclose, log, log1p
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from perfdb.audit.interval import half_unit
-from perfdb.compare import flops_count, noise
-from perfdb.compare.flops_count import ROUNDOFF
+from perfdb.compare import comparability, noise
+from perfdb.compare.comparability import ROUNDOFF, not_alike
 from perfdb.compare.noise import MARGIN, Prediction, Prior, Question, Sample
 from perfdb.compare.sides import Side
 from perfdb.groups import grouped
 from perfdb.metrics import METRICS
 from perfdb.record import Origin, Outcome, Result
-from perfdb.units import number, percent, text
+from perfdb.stated import RATE
+from perfdb.units import number, percent
 
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
-
-SAME_PUBLISHED: Final = 0.01
-"""By how much a run may differ from a page and be the same."""
-
-SAME_AGAIN: Final = 0.04
-"""By how much a run may differ from another run and have it again; single runs show no less."""
 
 ENDED: Final[Mapping[Outcome, str]] = {
     Outcome.FAILED: "error",
@@ -153,10 +147,6 @@ class Terms:
     margin: float = MARGIN
     priors: Mapping[object, Prior] = field(default_factory=dict)
 
-    def prior(self, result: Result) -> Prior:
-        """The prior of a result's case."""
-        return self.prior_of(group(result))
-
     def prior_of(self, alike: object) -> Prior:
         """The prior of cases whose noise is alike."""
         return self.priors.get(alike) or self.priors.get(None) or noise.MLPERF
@@ -221,7 +211,9 @@ def judged(pairs: Sequence[Pair], terms: Terms = TERMS) -> list[Judgement]:
     lines: Lines = {}
     found = [_by_figures(it, terms, lines) for it in pairs]
     asked = [(place, it) for place, it in enumerate(found) if isinstance(it, _Asked)]
-    for name, some in grouped(asked, lambda it: group(pairs[it[0]].a.shown)).items():
+    of_lines = {id(it.line): it.a.shown for it in pairs}
+    groups = {line: group(shown) for line, shown in of_lines.items()}
+    for name, some in grouped(asked, lambda it: groups[id(pairs[it[0]].line)]).items():
         predictions = noise.predicted([it.question for _, it in some], terms.prior_of(name))
         for (place, it), one in zip(some, predictions, strict=True):
             found[place] = _by_interval(it, one, pairs[place].metric, terms)
@@ -234,31 +226,6 @@ def _without_errors(pair: Pair, judged: Judgement) -> Judgement:
         return judged
     why = Reason(judged.reason, "an open error of the audit")
     return judged._replace(verdict=Verdict.NOT_JUDGED, rate=None, why=why)
-
-
-def judge_again(a: Side, b: Side, metric: str) -> Judgement:
-    """B over A as `judge` has it, and a run over a page, which says nothing of its noise.
-
-    A run is the `same` as another within `SAME_AGAIN` for sure, where no change is. As a page, it
-    is within the digits printed and within `SAME_PUBLISHED`. It cannot be told where the
-    noise of the run is more than twice that, or may be what is beyond that.
-    """
-    found, figure = judge(a, b, metric), a.median(metric)
-    if found.low is not None and found.verdict is Verdict.UNKNOWN:
-        wide = judge(a, b, metric, (), Terms(SAME_AGAIN))
-        return wide if wide.verdict is Verdict.SAME else found
-    of_b = b.by[metric]
-    least, lacks_noise = of_b.noise
-    is_fit = a.origin != b.origin and not flops_count.no_measure(a, b, metric) and not lacks_noise
-    if not (is_fit and found.ratio and figure and of_b.sample):
-        return found
-    rounding = half_unit(figure, metric, a.shown.printed.get(metric)) / figure
-    change, allowed = log(found.ratio), max(rounding, SAME_PUBLISHED)
-    either_way = noise.half_of(of_b.sample, noise.MLPERF, least)
-    is_sure = either_way <= 2 * allowed and not allowed < abs(change) <= allowed + either_way
-    verdict = _verdict(change, allowed, metric) if is_sure else Verdict.UNKNOWN
-    reason = f"{abs(change):.1%} apart, {allowed:.1%} allowed, the run is ±{either_way:.1%}"
-    return found._replace(verdict=verdict, why=Reason(reason))
 
 
 def controlled(found: Sequence[Judgement], others: Sequence[float] = ()) -> list[Judgement]:
@@ -302,11 +269,11 @@ def _by_figures(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
     if a.shown.outcome == Outcome.FINISHED != b.shown.outcome:
         return Judgement(None, None, None, Verdict.FAILED, Reason(ENDED[b.shown.outcome]))
     if a.by[metric].sample is None or b.by[metric].sample is None:
-        return _apart(_not_of_both(a, b, metric))
+        return _apart(comparability.not_of_both(a, b, metric))
     if (tolerance := METRICS[metric].tolerance) is not None:
-        return _by_tolerance(a, b, metric, tolerance)
-    if reason := flops_count.no_measure(a, b, metric):
-        if (as_a := flops_count.restated(a, b, metric)) is None:
+        return _within_tolerance(a, b, metric, tolerance)
+    if reason := comparability.no_measure(a, b, metric):
+        if (as_a := comparability.restated(a, b, metric)) is None:
             return _apart(reason, _ratio(a, b, metric))
         it, side = as_a
         return _by_noise(pair._replace(b=side), terms, lines)._replace(restated=it)
@@ -321,7 +288,7 @@ def _by_noise(pair: Pair, terms: Terms, lines: "Lines") -> Judgement | _Asked:
     """By how much figures of the same quantity vary."""
     a, b, metric, *_ = pair
     of_a, of_b, ratio = a.by[metric], b.by[metric], _ratio(a, b, metric)
-    if reason := _not_alike(a, b):
+    if reason := not_alike(a, b):
         return _apart(reason, ratio)
     assert of_b.sample is not None
     is_published = a.origin == Origin.PUBLISHED
@@ -345,34 +312,51 @@ def _before(pair: Pair, lines: Lines) -> tuple[list[Sample], int]:
     assert of_a.sample is not None
     if of_a.usable is None:
         *earlier, _ = pair.line[: pair.place]
-        known = [*samples_before(pair.a, earlier, pair.metric), of_a.sample]
+        known = [*filter(None, showing_noise(pair.a, earlier, pair.metric)), of_a.sample]
         return known, len(known)
     key = id(pair.line), of_a.kind, pair.metric
     if key not in lines:
-        fitting = [samples_before(pair.a, [it], pair.metric) for it in pair.line]
-        lines[key] = [it for some in fitting for it in some], [*accumulate(map(len, fitting))]
+        fitting = showing_noise(pair.a, pair.line, pair.metric)
+        lines[key] = (
+            [it for it in fitting if it],
+            [*accumulate(int(it is not None) for it in fitting)],
+        )
     samples, counts = lines[key]
     return samples, counts[pair.place - 1]
 
 
-def _by_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
+def _within_tolerance(a: Side, b: Side, metric: str, tolerance: float) -> Judgement:
     # Of the larger of two figures, as a logarithm: 99 to 100 is as far as 100 to 99.
     allowed = -log1p(-tolerance)
     ratio = _ratio(a, b, metric)
     if reason := _runs_differ(a, b, metric, allowed):
         return Judgement(ratio, None, None, Verdict.UNKNOWN, Reason(reason, "too noisy to tell"))
-    return Judgement(ratio, None, None, _verdict(log(ratio), allowed, metric))
+    return Judgement(ratio, None, None, by_tolerance(log(ratio), allowed, metric))
+
+
+def within_margin(change: Any, half: Any, margin: float) -> tuple[Any, Any]:
+    """Whether changes are surely within a margin, and whether they surely are none, or beyond it.
+
+    Of logarithms of ratios and half of their prediction intervals: of numbers, or of arrays.
+    """
+    allowed, apart = log1p(margin) * (1 + ROUNDOFF), abs(change)
+    return apart + half <= allowed, (apart > half) & (apart > allowed)
+
+
+def is_clear(rate: float, ways: int) -> bool:
+    """Whether a change is clear though it is the largest of so many, after Bonferroni."""
+    return rate * ways <= noise.FALSE_DISCOVERIES_OF_GATE
 
 
 def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Judgement:
     """By the prediction interval, whose ratio is of the medians that are shown."""
     found = found.no_sharper(it.digits) if it.digits else found
-    half, apart, why = found.half, abs(found.change), None
-    allowed = log1p(terms.margin) * (1 + ROUNDOFF)
-    if apart + half <= allowed:
+    half, why = found.half, None
+    is_same, is_apart = within_margin(found.change, half, terms.margin)
+    if is_same:
         verdict = Verdict.SAME
-    elif apart > max(half, allowed):
-        verdict = _verdict(found.change, 0.0, metric)
+    elif is_apart:
+        verdict = by_tolerance(found.change, 0.0, metric)
     else:
         verdict, why = Verdict.UNKNOWN, Inconclusive(found, terms.margin)
     low, high = exp(found.change - half), exp(found.change + half)
@@ -381,62 +365,35 @@ def _by_interval(it: _Asked, found: Prediction, metric: str, terms: Terms) -> Ju
 
 def _by_rounding(a: Side, b: Side, metric: str, margin: float) -> Judgement:
     """By the rounding of two printed figures."""
-    figure_a, figure_b = a.median(metric) or 1.0, b.median(metric) or 1.0
-    change = log(figure_b / figure_a)
-    waived = flops_count.waived(a, b, metric)
+    ratio = _ratio(a, b, metric)
+    change = log(ratio)
+    waived = comparability.waived(a, b, metric)
     digits = waived + a.by[metric].half_digit + b.by[metric].half_digit
     samples = sum(side.rounding(metric) for side in (a, b))
     allowed = max(digits, samples, log1p(margin))
-    verdict, why = _verdict(change, allowed, metric), None
+    verdict, why = by_tolerance(change, allowed, metric), None
     if verdict is Verdict.SAME and abs(change) > log1p(margin) * (1 + ROUNDOFF):
         what = "rounded samples/s" if samples > digits else "the digits printed"
         verdict = Verdict.UNKNOWN
         why = Reason(f"{what} leave ±{percent(allowed)} open", f"{what} leave it open")
-    return Judgement(figure_b / figure_a, None, None, verdict, why)
+    return Judgement(ratio, None, None, verdict, why)
 
 
-def samples_before(a: Side, earlier: Iterable[Side], metric: str) -> list[Sample]:
-    """Of earlier releases, the samples of those whose runs show the noise of a side.
+def showing_noise(a: Side, sides: Sequence[Side], metric: str) -> list[Sample | None]:
+    """The sample of each of some releases whose runs show the noise of a side; None of others.
 
     They are measured as it is, and as well, and have no open errors.
     """
-    kind = a.by[metric].kind
+    kind, every = a.by[metric].kind, [side.by[metric] for side in sides]
     return [
         it.usable
-        for side in earlier
-        if (it := side.by[metric]).usable
-        and (it.kind == kind or (it.kind[-1] == kind[-1] and not _not_alike(side, a)))
+        if it.kind == kind or (it.kind[-1] == kind[-1] and not not_alike(side, a))
+        else None
+        for side, it in zip(sides, every, strict=True)
     ]
 
 
-def deviation_at_least(sides: Sequence[Side], metric: str) -> float:
-    """The standard deviation of a run at the least: by the steps of runs, or by rounding.
-
-    What is rounded is anywhere within half a digit, or half a sample per second, either way.
-    """
-    errors = (
-        hypot(it.by[metric].noise[0], max(it.by[metric].half_digit, it.rounding(metric)) / sqrt(3))
-        for it in sides
-    )
-    variances = [len(it.figures(metric)) * e**2 for it, e in zip(sides, errors, strict=True)]
-    return sqrt(fmean(variances)) if variances else 0.0
-
-
-def _not_of_both(a: Side, b: Side, metric: str) -> str:
-    """Which figures both have instead, or else each."""
-    ours, theirs = (
-        [one.title for one in METRICS.values() if side.median(one.name) is not None]
-        for side in (a, b)
-    )
-    if not ours or not theirs:
-        which = "either" if ours == theirs else "A" if not ours else "B"
-        return f"no figure of {which}"
-    if shared := [title for title in ours if title in theirs]:
-        return f"not both have {METRICS[metric].title}, but both have {', '.join(shared)}"
-    return f"no figure that both state ({', '.join(ours)}; {', '.join(theirs)})"
-
-
-def _verdict(change: float, tolerance: float, metric: str) -> Verdict:
+def by_tolerance(change: float, tolerance: float, metric: str) -> Verdict:
     if abs(change) <= tolerance * (1 + ROUNDOFF):  # 9.30 and 9.20 differ by 0.1 and roundoff
         return Verdict.SAME
     is_better = (change > 0) is (METRICS[metric].better == "higher")
@@ -448,19 +405,82 @@ def _runs_differ(a: Side, b: Side, metric: str, allowed: float) -> str | None:
     ours, theirs = a.figures(metric), b.figures(metric)
     apart = max(max(some) / min(some) for some in (ours, theirs))
     ends = min(theirs) / max(ours), max(theirs) / min(ours)
-    verdicts = {_verdict(log(end), allowed, metric) for end in ends}
+    verdicts = {by_tolerance(log(end), allowed, metric) for end in ends}
     if log(apart) <= allowed * (1 + ROUNDOFF) or len(verdicts) == 1:
         return None
     return f"too noisy to tell: runs {number((apart - 1) * 100, 1)} % apart"
 
 
-def _not_alike(a: Side, b: Side) -> str | None:
-    """Why two sides were not measured alike; None where they were.
+def best_of(sides: Iterable[Side], metric: str) -> Side | None:
+    """The side with the best usable figure; None where none has one."""
+    sign = 1 if METRICS[metric].better == "higher" else -1
+    usable = [side for side in sides if side.is_usable(metric)]
+    return max(usable, key=lambda one: sign * (one.median(metric) or 0.0), default=None)
 
-    Steps of another part of a run are faster or slower for that alone, on one side too.
+
+def recovered(
+    found: Sequence[Judgement],
+    pairs: Sequence[Pair],
+    terms: Terms,
+    so_far: Callable[[Pair], Sequence[Side]],
+) -> list[Judgement]:
+    """Judgements, of which `faster` is `recovered` where B only regains what A had lost.
+
+    That is so if A is slower than the best release so far, and B is about as good as that and no
+    better. `so_far` are the sides before B, the newest first.
     """
-    if a.origin != b.origin:
-        return f"one is {a.origin}, the other {b.origin}"
-    if a.origin == Origin.MEASURED and len(a.windows | b.windows) > 1:
-        return f"windows differ: {text(a.window)} / {text(b.window)}"
-    return None
+    made, bests = [*found], {}
+    for at, (it, pair) in enumerate(zip(found, pairs, strict=True)):
+        best = best_of(so_far(pair), pair.metric) if it.verdict is Verdict.FASTER else None
+        if best is not None and best is not pair.a:
+            bests[at] = best
+    of_best = [
+        Pair(best, side, pairs[at].metric, (best,), 1)
+        for at, best in bests.items()
+        for side in (pairs[at].a, pairs[at].b)
+    ]
+    against = iter(judged(of_best, terms))
+    for at, best in bests.items():
+        lost, left = next(against), next(against)
+        is_back = lost.verdict is Verdict.SLOWER and left.verdict is not Verdict.FASTER
+        if is_back and left.ratio and left.change <= lost.change / 5:
+            apart = f"{percent(left.ratio - 1)} against {best.shown.release}"
+            why = Reason(f"regained what A had lost: {apart}")
+            made[at] = made[at]._replace(verdict=Verdict.RECOVERED, why=why)
+    return made
+
+
+Shown = tuple[object, Sequence[Sample]]
+"""A case: the group whose noise is like its own, and its releases in their order."""
+
+
+def terms_of(cases: Iterable[Shown], margin: float) -> Terms:
+    """The noise of groups of cases."""
+    groups: dict[object, list[Sequence[Sample]]] = defaultdict(list)
+    for name, known in cases:
+        groups[name].append(known)
+    every = noise.prior_of(one for known in groups.values() for one in known)
+    priors: dict[object, Prior] = {None: every}
+    for name, some in groups.items():
+        if (prior := noise.prior_of(some)) is not noise.MLPERF:
+            priors[name] = prior
+    return Terms(margin, priors)
+
+
+def noise_of(series: Iterable[Sequence[Side]]) -> Iterator[Shown]:
+    """What the sides of each case, in the order of its releases, show of its noise.
+
+    What has open errors shows none.
+    """
+    for sides in series:
+        parts = grouped(sides, lambda it: (it.origin, it.windows))
+        for (origin, _), some in parts.items():
+            if origin == Origin.MEASURED and (known := [it for it in map(_sample, some) if it]):
+                yield group(some[0].shown), known
+
+
+def _sample(side: Side) -> Sample | None:
+    if side.shown.has_open_errors:
+        return None
+    figures = side.figures("step_time_s") or side.figures(RATE)
+    return noise.sample(figures) if figures else None

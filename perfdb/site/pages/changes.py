@@ -11,7 +11,7 @@ from markupsafe import Markup
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Match, Side, Verdict, metric_for, report
-from perfdb.compare.flops_count import gflop_per_token_apart
+from perfdb.compare.comparability import gflop_per_token_apart
 from perfdb.compare.release_report import MISSING, NEW, ReleaseReport, key_of_side
 from perfdb.compare.sides import usable
 from perfdb.groups import grouped

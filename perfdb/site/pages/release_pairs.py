@@ -9,7 +9,7 @@ from typing import Final
 from perfdb import catalog
 from perfdb.catalog import titles
 from perfdb.compare import Comparison, Verdict, comparison, release_notes, release_report, report
-from perfdb.compare.context import Earlier
+from perfdb.compare.match import Earlier
 from perfdb.compare.release_notes import ReleaseNotes
 from perfdb.compare.release_report import CHANGES, ReleaseHistory, ReleaseReport
 from perfdb.compare.releases import HISTORY

@@ -1,4 +1,4 @@
-"""Whether the figures of two sides count FLOPs alike, and one restated as the other counts them."""
+"""Why two sides are no measure of each other, and FLOPs restated as the other side counts them."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 from perfdb import stated
 from perfdb.audit.interval import half_unit
 from perfdb.compare.sides import Side, usable
-from perfdb.metrics import CONVENTION_BOUND
+from perfdb.metrics import CONVENTION_BOUND, METRICS
+from perfdb.record import Origin
 from perfdb.stated import MFU, RATE
-from perfdb.units import significant
+from perfdb.units import significant, text
 
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
@@ -90,3 +91,30 @@ def _gflop_per_token(side: Side) -> tuple[float, float] | None:
     flops = usable((side.stated or side).shown, _TFLOPS) or known[_TFLOPS]
     of_flops = half_unit(flops, _TFLOPS, result.printed.get(_TFLOPS)) / flops
     return known[_TFLOPS] * 1e3 / tokens, max(of_rate, side.rounding(rate)) + of_flops
+
+
+def not_of_both(a: Side, b: Side, metric: str) -> str:
+    """Which figures both have instead, or else each."""
+    ours, theirs = (
+        [one.title for one in METRICS.values() if side.median(one.name) is not None]
+        for side in (a, b)
+    )
+    if not ours or not theirs:
+        which = "either" if ours == theirs else "A" if not ours else "B"
+        return f"no figure of {which}"
+    if shared := [title for title in ours if title in theirs]:
+        return f"not both have {METRICS[metric].title}, but both have {', '.join(shared)}"
+    return f"no figure that both state ({', '.join(ours)}; {', '.join(theirs)})"
+
+
+def not_alike(a: Side, b: Side) -> str | None:
+    """Why two sides were not measured alike; None where they were.
+
+    Steps of another part of a run are faster or slower for that alone, on one side too.
+    """
+    if a.origin != b.origin:
+        return f"one is {a.origin}, the other {b.origin}"
+    windows = a.windows if a.windows is b.windows else a.windows | b.windows
+    if a.origin == Origin.MEASURED and len(windows) > 1:
+        return f"windows differ: {text(a.window)} / {text(b.window)}"
+    return None
