@@ -394,6 +394,7 @@ def showing_noise(a: Side, sides: Sequence[Side], metric: str) -> list[Sample | 
 
 
 def by_tolerance(change: float, tolerance: float, metric: str) -> Verdict:
+    """Faster or slower where the logarithm of a ratio is beyond a tolerance, else the same."""
     if abs(change) <= tolerance * (1 + ROUNDOFF):  # 9.30 and 9.20 differ by 0.1 and roundoff
         return Verdict.SAME
     is_better = (change > 0) is (METRICS[metric].better == "higher")
