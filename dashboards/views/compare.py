@@ -159,7 +159,7 @@ def _chart(found: Sequence[Match]) -> None:
     if caption:
         st.caption(" ".join(caption))
     if drawn:
-        st.altair_chart(charts.ratios(drawn), alt="The ratio of B to A of each match")
+        st.vega_lite_chart(charts.ratios(drawn), alt="The ratio of B to A of each match")
 
 
 # ----------------------------------------------------------------------------- two systems
@@ -226,7 +226,7 @@ def _paired(found: SystemPairs, name_a: str, name_b: str, left: DeltaGenerator) 
     pairs = sorted(shown, key=lambda it: -(it.judgement.ratio or 0.0))[:TABLED]
     numbered = [(n, it) for n, it in enumerate(pairs, 1) if it.judgement.ratio is not None]
     if numbered:
-        st.altair_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
+        st.vega_lite_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
     left_out = ["Verdict", "99 %", "Audit", "System", "Runs"]
     table = matches.frame(pairs, {}).drop(columns=left_out)
     if table["Figure"].nunique() == 1:

@@ -154,7 +154,7 @@ def _chart(store: data.Store, where: Narrowing) -> None:
     caption.append(counting(chosen.metric, (it.flops_convention for it in drawn)))
     st.caption(" ".join(filter(None, caption)))
     releases = [titles.release(one.name) for one in data.releases(store)]
-    st.altair_chart(figures(drawn, chosen, releases), alt=f"{chosen.metric.title} by {along}")
+    st.vega_lite_chart(figures(drawn, chosen, releases), alt=f"{chosen.metric.title} by {along}")
 
 
 def _layout() -> ChartAxes:

@@ -353,8 +353,8 @@ class TestRuns:
         stored(filled, run)
         recompute(filled, Scope(), Asked(aggregation.named(window)))
         found = data.steps(data.store(), "one")
-        [rows] = charts.step_times(found).to_dict()["datasets"].values()
-        assert measured == [row["step"] for row in rows if row["phase"] == "measured"]
+        rows = charts.step_times(found)["data"]["values"]
+        assert measured == rows.loc[rows["phase"] == "measured", "step"].tolist()
 
     def test_a_run_of_a_log_says_neither_recipe_start_nor_command(
         self, sqlite, tmp_path, monkeypatch
