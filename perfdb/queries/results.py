@@ -148,27 +148,29 @@ def representative(which: Iterable[ColumnElement[bool]] = ()) -> Rows:
     return statement.add_columns(ids.c.num_results, ids.c.num_finished)
 
 
-def chosen(which: Iterable[ColumnElement[bool]] = ()) -> Subquery:
+def chosen(
+    which: Iterable[ColumnElement[bool]] = (), columns: Sequence[ColumnElement[Any]] = ()
+) -> Subquery:
     """The ids of the results that `representative` has, of proxies too, with their two counts.
 
     `which`: conditions on the case, release and origin, so that no other result is ranked.
+    `columns` of results, cases, systems and models that each has too. `rank` is 0 for figures.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
     rank = case((COUNTS, 0), (results.c.withheld.is_not(None), 1), else_=2)
     order = (rank, results.c.step_time_s.nulls_last(), results.c.id)
     finished = func.sum(case((COUNTS, 1), else_=0)).over(partition_by=group)
-    ranked = (
-        select(
-            results.c.id,
-            rank.label("rank"),
-            func.row_number().over(partition_by=group, order_by=order).label("place"),
-            finished.label("num_finished"),
-            func.count().over(partition_by=group).label("num_results"),
-        )
-        .outerjoin(runs, results.c.run_id == runs.c.id)
-        .where(~results.c.superseded, _BENCHMARK, *which)
-        .subquery()
-    )
+    asked = select(
+        results.c.id,
+        rank.label("rank"),
+        func.row_number().over(partition_by=group, order_by=order).label("place"),
+        finished.label("num_finished"),
+        func.count().over(partition_by=group).label("num_results"),
+        *columns,
+    ).outerjoin(runs, results.c.run_id == runs.c.id)
+    if columns:
+        asked = asked.join(cases, results.c.case_id == cases.c.id).join(systems).join(models)
+    ranked = asked.where(~results.c.superseded, _BENCHMARK, *which).subquery()
     middle = case((ranked.c.num_finished < 2, 1), else_=(ranked.c.num_finished + 1) / 2)
     is_middle = ranked.c.place == func.floor(middle)
     return select(ranked).where(is_middle, ranked.c.rank < 2).subquery()
