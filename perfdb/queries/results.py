@@ -69,8 +69,15 @@ _COLUMNS: Final = (
 COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
 
 
-_BENCHMARK: Final = or_(results.c.run_id.is_(None), IS_BENCHMARK)
-"""What may be in a table: a row of a page, or a run that was made for its timings."""
+_OF_A_BENCHMARK: Final = select(runs.c.id).where(runs.c.id == results.c.run_id, IS_BENCHMARK)
+_BENCHMARK: Final = or_(
+    results.c.run_id.is_(None), results.c.withheld.is_(None),
+    _OF_A_BENCHMARK.correlate(results).exists(),
+)  # fmt: skip
+"""What may be in a table: a row of a page, or a run that was made for its timings.
+
+Only such a run has figures: the run is looked up where they are withheld alone.
+"""
 WHOLE: Final = cases.c.options[PROXY_OF].as_string().is_(None)
 """Whether a result is of a whole case. A proxy's is of its run alone: it never is in a table of
 releases or in a comparison.
@@ -132,7 +139,6 @@ def compared(asked: Collection[str] = _COMPARED) -> Rows:
         results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL,
     )  # fmt: skip
     statement = select(*columns, *keys).select_from(results).join(cases)
-    statement = statement.outerjoin(runs, results.c.run_id == runs.c.id)
     return statement.where(~results.c.superseded, _BENCHMARK).order_by(results.c.id)
 
 
@@ -167,7 +173,7 @@ def chosen(
         finished.label("num_finished"),
         func.count().over(partition_by=group).label("num_results"),
         *columns,
-    ).outerjoin(runs, results.c.run_id == runs.c.id)
+    )
     if columns:
         asked = asked.join(cases, results.c.case_id == cases.c.id).join(systems).join(models)
     ranked = asked.where(~results.c.superseded, _BENCHMARK, *which).subquery()
