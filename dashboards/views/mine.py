@@ -113,7 +113,6 @@ def _against(store: data.Store, results: Sequence[Result]) -> None:
     both: list[Match] = [*found.matched, *found.best]
     if both:
         st.caption("A is the release, B is your file (unofficial).")
-        shown = matches.styled(both[:20], data.findings_of(store))
-        st.table(matches.escaped(shown), hide_index=True)
+        matches.shown(matches.frame(both[:20], data.findings_of(store)))
     else:
         st.info(plain(report.why_nothing(titles.release(name), "your file", found)))
