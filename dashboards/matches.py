@@ -87,6 +87,7 @@ STYLE: Final = """<style>
 .matches th, .matches td {padding: 0.35rem 0.6rem; border: 1px solid rgba(128, 128, 128, 0.3);
   text-align: left; vertical-align: top}
 .matches th {font-weight: 400; opacity: 0.75}
+.matches .verdict {white-space: nowrap}
 .matches .number {text-align: right; font-variant-numeric: tabular-nums}
 </style>"""
 """Lines and tints let the background of a light and of a dark theme through."""
@@ -116,8 +117,9 @@ def _cell(name: Hashable, value: Any) -> str:
     words = escape(str(value))
     if name == "Runs" and value != UNKNOWN:
         words = f'<a href="{words}" target="_blank">steps</a>'
-    fill = FILLS.get(words[0], "") if name == "Verdict" else ""
-    return f'<td style="{fill}">{words}</td>' if fill else f"<td>{words}</td>"
+    if name == "Verdict":
+        return f'<td class="verdict" style="{FILLS[words[0]]}">{words}</td>'
+    return f"<td>{words}</td>"
 
 
 FILLS: Final = {it.sign: it.fill for it in charts.VERDICT_STYLES.values()}
