@@ -1,13 +1,14 @@
-"""The charts of the pages: ratios of two releases, best figures as bars, steps of a run."""
+"""The charts of the pages: ratios of two releases, best figures as bars, steps of a run.
+
+They are Vega-Lite specifications: to build and check one with Altair takes a hundred times as long.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-import altair as alt
 import pandas as pd
 import streamlit as st
-from altair.utils import schemapi
 
 from dashboards import axes
 from dashboards.axes import AXES, PALETTE
@@ -19,21 +20,18 @@ from perfdb.metrics import CONVENTION_BOUND, Metric
 from perfdb.record import Origin, Result
 from perfdb.stated import figure, is_computed
 
-# Streamlit validates a chart when it draws it; validating each part too takes 150 ms more.
-schemapi.disable_debug_mode()
-
 GREY, BLUE, VERMILION, ORANGE = "#808080", "#0072B2", "#D55E00", "#E69F00"
 """Okabe and Ito (2008): distinct in every common color blindness. Grey is for marks, 3.9:1 on white
 and 4.6:1 on the dark theme's background, and too faint for words (`ink`)."""
 
-LEGEND_COLUMNS = 4
-"""Systems beside one another in a legend."""
+LEGEND: Final = {"orient": "top", "columns": 4, "labelLimit": 180}
+"""How systems are beside one another in a legend."""
 
 MATCH_PX, BAR_PX, LINES_PX = 46, 58, 300
 """The height of a ratio, of a bar with two lines of text above it, and of lines."""
 
-Layers = alt.LayerChart | alt.FacetChart
-"""The type that `alt.layer` returns."""
+Spec = dict[str, Any]
+"""A chart in Vega-Lite, or a part of one."""
 
 
 class VerdictStyle(NamedTuple):
@@ -73,19 +71,32 @@ def on_theme(color: str) -> str:
     return "#56B4E9" if color == BLUE and st.context.theme.type == "dark" else color
 
 
-def tooltips(*names: str) -> list[alt.Tooltip]:
-    """The columns that a mark shows where it is pointed at; names alone take Altair longer."""
-    return list(map(alt.Tooltip, names))
+def nominal(field: str, **more: object) -> Spec:
+    """What a mark shows of a field of words."""
+    return {"field": field, "type": "nominal", **more}
 
 
-def tall(chart: Layers, rows_px: int) -> Layers:
+def quantitative(field: str, **more: object) -> Spec:
+    """What a mark shows of a field of numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+TOLD: Final = [nominal(name) for name in ("case", "figure", "release", "origin")]
+"""What the mark of a result shows where it is pointed at."""
+
+
+def layered(rows: object, shared: Spec, *layers: tuple[Spec, Spec]) -> Spec:
+    """Marks with their own channels over rows, beside those channels that they share."""
+    drawn = [{"mark": mark, "encoding": shared | own} for mark, own in layers]
+    return {"data": {"values": rows}, "layer": drawn}
+
+
+def tall(chart: Spec, rows_px: int) -> Spec:
     """The chart with rows of this height in pixels, plus its axes and legend.
 
     Streamlit's own choice, `fit`, takes axes and legend out of the height: one row vanishes.
     """
-    return chart.properties(
-        height=rows_px, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-    )
+    return chart | {"height": rows_px, "autosize": {"type": "fit-x", "contains": "padding"}}
 
 
 def verdict_mark(verdict: Verdict, metric: str) -> str:
@@ -99,7 +110,7 @@ def work(result: Result) -> str:
     return f"{titles.task(result.task)}, {sizes}"
 
 
-def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> Layers:
+def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> Spec:
     """A mark for each ratio with its interval, and a tick where nothing has changed.
 
     Each match has the number of its row in the table. `verdicts`: whether there are any.
@@ -107,27 +118,36 @@ def ratios(numbered: Sequence[tuple[int, Match]], *, verdicts: bool = True) -> L
     rows, metric = _ratio_rows(numbered), numbered[0][1].metric
     known = {match.judgement.verdict for _, match in numbered}
     seen = {report.named(one, metric): VERDICT_STYLES[one] for one in Verdict if one in known}
-    legend = alt.Legend(title="Verdict", orient="top") if verdicts else None
+    legend = {"title": "Verdict", "orient": "top"} if verdicts else None
     if not verdicts:
         seen = {name: VerdictStyle("", BLUE, "circle") for name in seen}
-    colors = alt.Scale(domain=list(seen), range=[on_theme(style.color) for style in seen.values()])
-    shapes = alt.Scale(domain=list(seen), range=[style.shape for style in seen.values()])
-    color = alt.Color("verdict:N", scale=colors, legend=legend)
-    shape = alt.Shape("verdict:N", scale=shapes, legend=legend)
-    scale, axis = alt.Scale(zero=False, padding=20), alt.Axis(tickCount=6, format=".4~f")
-    ratio = alt.X("ratio:Q", title="B/A", scale=scale, axis=axis)
-    base = alt.Chart(pd.DataFrame(rows)).encode(
-        y=alt.Y("case:N", sort=None, axis=None, scale=alt.Scale(padding=0.7)),
-        tooltip=tooltips("work", "ratio", "low", "high", "verdict", "how"),
-    )
-    marks = base.mark_point(filled=True, size=110, opacity=1).encode(ratio, shape, color)
-    spans = base.mark_rule(size=2).encode(alt.X("low:Q"), alt.X2("high:Q"), color)
-    names = base.mark_text(align="left", dy=-15, fontSize=12, color=ink()).encode(
-        x=alt.value(0), text=alt.Text("case")
-    )
-    unchanged = base.mark_tick(size=12, color=GREY).encode(x=alt.datum(1))  # below the words
-    spanned = [spans] if any(row["low"] is not None for row in rows) else []
-    return tall(alt.layer(unchanged, names, *spanned, marks), MATCH_PX * len(rows))
+    colors = {"domain": [*seen], "range": [on_theme(style.color) for style in seen.values()]}
+    shapes = {"domain": [*seen], "range": [style.shape for style in seen.values()]}
+    color = nominal("verdict", scale=colors, legend=legend)
+    shape = nominal("verdict", scale=shapes, legend=legend)
+    axis = {"tickCount": 6, "format": ".4~f"}
+    ratio = quantitative("ratio", title="B/A", scale={"zero": False, "padding": 20}, axis=axis)
+    numbers, words = ("ratio", "low", "high"), ("verdict", "how")
+    shared = {
+        "y": nominal("case", sort=None, axis=None, scale={"padding": 0.7}),
+        "tooltip": [nominal("work"), *map(quantitative, numbers), *map(nominal, words)],
+    }
+    unchanged = {"type": "tick", "size": 12, "color": GREY}, {"x": {"datum": 1}}  # below the words
+    names = _words(-15), {"x": {"value": 0}, "text": nominal("case")}
+    interval = {"x": quantitative("low"), "x2": {"field": "high"}, "color": color}
+    span = {"type": "rule", "size": 2}, interval
+    spans = [span] if any(row["low"] is not None for row in rows) else []
+    marks = points(110), {"x": ratio, "shape": shape, "color": color}
+    return tall(layered(rows, shared, unchanged, names, *spans, marks), MATCH_PX * len(rows))
+
+
+def _words(dy: int, **more: object) -> Spec:
+    return {"type": "text", "align": "left", "dy": dy, "fontSize": 12, "color": ink(), **more}
+
+
+def points(size: int) -> Spec:
+    """Filled marks of so many square pixels."""
+    return {"type": "point", "filled": True, "size": size, "opacity": 1}
 
 
 def _ratio_rows(numbered: Sequence[tuple[int, Match]]) -> list[dict[str, str | float | None]]:
@@ -170,7 +190,7 @@ class ChartAxes(NamedTuple):
         return tuple(dict.fromkeys((*of, *(["framework"] if self.along == "release" else []))))
 
 
-def figures(results: Sequence[Result], layout: ChartAxes, releases: Sequence[str] = ()) -> Layers:
+def figures(results: Sequence[Result], layout: ChartAxes, releases: Sequence[str] = ()) -> Spec:
     """Lines along releases and numbers, and bars along everything else.
 
     `releases`: the titles of all releases in their order.
@@ -181,72 +201,75 @@ def figures(results: Sequence[Result], layout: ChartAxes, releases: Sequence[str
     return lines(results, layout) if AXES[layout.along].is_number else bars(results, layout)
 
 
-def bars(results: Sequence[Result], layout: ChartAxes) -> Layers:
+def bars(results: Sequence[Result], layout: ChartAxes) -> Spec:
     """A bar for each result with its words above it; published ones are paler."""
     words = labels(results, layout)
-    rows = pd.DataFrame(
+    rows = [
         {**row, "place": place, "label": label}
         for place, (row, label) in enumerate(zip(_rows(results, layout), words, strict=True))
+    ]
+    drawn = {
+        "x": quantitative("value", title=layout.metric.title, axis=_axis(layout.metric)),
+        "color": _color(results, layout),
+        "fillOpacity": PALER,
+    }
+    shared = {"y": {"field": "place", "type": "ordinal", "sort": None, "axis": None}}
+    names = (
+        _words(-22, lineBreak="\n", lineHeight=15),
+        {"x": {"value": 0}, "text": nominal("label")},
     )
-    base = alt.Chart(rows).encode(
-        y=alt.Y("place:O", sort=None, axis=None),
-        tooltip=tooltips("case", "figure", "release", "origin"),
-    )
-    x = alt.X("value:Q", title=layout.metric.title, axis=_axis(layout.metric))
-    drawn = base.mark_bar(height=14, yOffset=15).encode(
-        x, _color(results, layout), fillOpacity=PALER
-    )
-    names = base.mark_text(
-        align="left", dy=-22, fontSize=12, color=ink(), lineBreak="\n", lineHeight=15
-    ).encode(x=alt.value(0), text=alt.Text("label"))
-    return tall(alt.layer(drawn, names), BAR_PX * len(rows))
+    bar = {"type": "bar", "height": 14, "yOffset": 15}
+    return tall(layered(rows, shared | {"tooltip": TOLD}, (bar, drawn), names), BAR_PX * len(rows))
 
 
-PALER = alt.condition("datum.origin === 'measured'", alt.value(1), alt.value(0.45))
+PALER: Final = {"condition": {"test": "datum.origin === 'measured'", "value": 1}, "value": 0.45}
 
 
-def lines(results: Sequence[Result], layout: ChartAxes, order: Sequence[str] = ()) -> Layers:
+def lines(results: Sequence[Result], layout: ChartAxes, order: Sequence[str] = ()) -> Spec:
     """A line for each color over releases in their order, or over a number on a log scale."""
-    rows = pd.DataFrame(_rows(results, layout))
+    rows = _rows(results, layout)
     if order:
-        axis = alt.Axis(labelAngle=-40, labelLimit=190)
-        x = alt.X("along:N", title=None, sort=list(order), axis=axis)
+        axis = {"labelAngle": -40, "labelLimit": 190}
+        x = nominal("along", title=None, sort=list(order), axis=axis)
     else:
-        ticks = sorted({float(one) for one in rows["along"]})
-        axis = alt.Axis(values=ticks, format=",d", labelOverlap=True)
-        scale = alt.Scale(type="log", base=2, padding=20, nice=False)
-        x = alt.X("along:Q", title=AXES[layout.along].title, axis=axis, scale=scale)
-    y = alt.Y("value:Q", title=layout.metric.title, axis=_axis(layout.metric))
-    base = alt.Chart(rows).encode(
-        x, y, _color(results, layout), detail=["framework:N", "origin:N"],
-        tooltip=tooltips("case", "figure", "release", "origin"),
-    )  # fmt: skip
-    points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        shape=alt.Shape("origin:N", legend=None)
-    )
-    return tall(alt.layer(base.mark_line(), points), LINES_PX)
+        x = log_axis("along", AXES[layout.along].title, (row["along"] for row in rows))
+    shared = {
+        "x": x,
+        "y": quantitative("value", title=layout.metric.title, axis=_axis(layout.metric)),
+        "color": _color(results, layout),
+        "detail": [nominal("framework"), nominal("origin")],
+        "tooltip": TOLD,
+    }
+    shape = {"shape": nominal("origin", legend=None)}
+    return tall(layered(rows, shared, ({"type": "line"}, {}), (points(70), shape)), LINES_PX)
 
 
-def _axis(metric: Metric) -> alt.Axis:
-    return alt.Axis(tickCount=5, format="%") if metric.name == "mfu" else alt.Axis(tickCount=5)
+def log_axis(field: str, title: str, values: Iterable[Any]) -> Spec:
+    """An axis of numbers that double, with a tick at each value."""
+    axis = {"values": sorted(set(map(int, values))), "format": ",d", "labelOverlap": True}
+    scale = {"type": "log", "base": 2, "padding": 20, "nice": False}
+    return quantitative(field, title=title, axis=axis, scale=scale)
 
 
-def scale(names: Sequence[str]) -> alt.Scale:
+def _axis(metric: Metric) -> Spec:
+    return {"tickCount": 5, "format": "%"} if metric.name == "mfu" else {"tickCount": 5}
+
+
+def scale(names: Sequence[str]) -> Spec:
     """Colors for names that have none of their own."""
     return _scale({name: PALETTE[place % len(PALETTE)] for place, name in enumerate(names)})
 
 
-def _scale(known: Mapping[str, Shade]) -> alt.Scale:
+def _scale(known: Mapping[str, Shade]) -> Spec:
     is_dark = st.context.theme.type == "dark"
     shades = [one.dark if is_dark else one.light for one in known.values()]
-    return alt.Scale(domain=list(known), range=shades)
+    return {"domain": list(known), "range": shades}
 
 
-def _color(results: Sequence[Result], layout: ChartAxes) -> alt.Color:
+def _color(results: Sequence[Result], layout: ChartAxes) -> Spec:
     known = axes.shades(layout.color, results)
     title = AXES[layout.color].title if len(known) > 1 else None
-    legend = alt.Legend(title=title, orient="top", columns=LEGEND_COLUMNS, labelLimit=180)
-    return alt.Color("color:N", scale=_scale(known), legend=legend)
+    return nominal("color", scale=_scale(known), legend=LEGEND | {"title": title})
 
 
 def _rows(results: Sequence[Result], layout: ChartAxes) -> list[dict[str, object]]:
@@ -284,27 +307,24 @@ STAR = (
 """The path of a star with five points, in units of its radius."""
 
 
-def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Layers:
+def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Spec:
     """A mark for each official result, in the color of its system, and a star for one's own."""
     layout = ChartAxes(metric, "gpus", "system")
-    known = axes.shades("system", official)
-    rows = pd.DataFrame([*_rows(official, layout), _rows([mine], layout)[0] | {
-        "color": UNOFFICIAL, "release": "your file", "origin": "unofficial",
-    }])  # fmt: skip
-    ticks = sorted({float(one) for one in rows["along"]})
-    x = alt.X("along:Q", title="GPUs", scale=alt.Scale(type="log", base=2, padding=24, nice=False),
-              axis=alt.Axis(values=ticks, format=",d", labelOverlap=True))  # fmt: skip
-    scale = _scale({**known, UNOFFICIAL: Shade("#000000", "#ffffff")})
-    legend = alt.Legend(title=None, orient="top", columns=LEGEND_COLUMNS, labelLimit=180)
-    base = alt.Chart(rows).encode(
-        x, alt.Y("value:Q", title=metric.title, scale=alt.Scale(zero=False, padding=24)),
-        alt.Color("color:N", scale=scale, legend=legend),
-        tooltip=tooltips("case", "figure", "release", "origin"),
-    )  # fmt: skip
-    is_own = alt.datum.origin == "unofficial"
-    points = base.transform_filter(~is_own).mark_point(filled=True, size=80, opacity=0.9)
-    own = base.transform_filter(is_own).mark_point(filled=True, size=420, opacity=1, shape=STAR)
-    return tall(alt.layer(points, own), LINES_PX)
+    colors = axes.shades("system", official) | {UNOFFICIAL: Shade("#000000", "#ffffff")}
+    own = {"color": UNOFFICIAL, "release": "your file", "origin": "unofficial"}
+    rows = [*_rows(official, layout), _rows([mine], layout)[0] | own]
+    shared = {
+        "x": log_axis("along", "GPUs", (row["along"] for row in rows)),
+        "y": quantitative("value", title=metric.title, scale={"zero": False, "padding": 24}),
+        "color": nominal("color", scale=_scale(colors), legend=LEGEND | {"title": None}),
+        "tooltip": TOLD,
+    }
+    is_own = {"test": "datum.origin === 'unofficial'"}
+    star = {
+        "shape": {"condition": is_own | {"value": STAR}, "value": "circle"},
+        "size": {"condition": is_own | {"value": 420}, "value": 80},
+    }
+    return tall(layered(rows, shared, (points(80), star)), LINES_PX)
 
 
 def labels(results: Sequence[Result], layout: ChartAxes) -> list[str]:
@@ -337,18 +357,19 @@ def _label(it: Result, metric: Metric, differing: Sequence[Callable[[Result], st
 # ------------------------------------------------------------------------------ steps of a run
 
 
-def step_times(steps: pd.DataFrame) -> Layers:
+def step_times(steps: pd.DataFrame) -> Spec:
     """Seconds of each step; those that no figure is taken over are triangles of another color."""
     phase = steps["is_measured"].map({False: "left out", True: "measured"})
-    base = _line(steps.assign(phase=phase), "step_time_s", "Step time (s)")
-    phases, legend = ["left out", "measured"], alt.Legend(title=None, orient="top")
-    shades = alt.Scale(domain=phases, range=[ORANGE, on_theme(BLUE)])
-    shapes = alt.Scale(domain=phases, range=["triangle-up", "circle"])
-    points = base.mark_point(size=50, filled=True, opacity=1).encode(
-        color=alt.Color("phase:N", scale=shades, legend=legend),
-        shape=alt.Shape("phase:N", scale=shapes, legend=legend),
-    )
-    return alt.layer(base.mark_line(color="#999999", size=1), points)
+    phases, legend = ["left out", "measured"], {"title": None, "orient": "top"}
+    shades = {"domain": phases, "range": [ORANGE, on_theme(BLUE)]}
+    shapes = {"domain": phases, "range": ["triangle-up", "circle"]}
+    marks = {
+        "color": nominal("phase", scale=shades, legend=legend),
+        "shape": nominal("phase", scale=shapes, legend=legend),
+    }
+    line = {"type": "line", "color": "#999999", "size": 1}
+    named = ("step_time_s", "Step time (s)")
+    return _over_steps(steps.assign(phase=phase), named, (line, {}), (points(50), marks))
 
 
 CURVES = (
@@ -357,18 +378,22 @@ CURVES = (
 )  # fmt: skip
 
 
-def curves(steps: pd.DataFrame) -> Iterator[tuple[str, alt.Chart]]:
+def curves(steps: pd.DataFrame) -> Iterator[tuple[str, Spec]]:
     """What else was recorded of each step, with its title."""
+    line = {"type": "line", "color": on_theme(BLUE)}
     for name, title, axis in CURVES:
         if name in steps and steps[name].notna().any():
-            yield title, _line(steps, name, axis).mark_line(color=on_theme(BLUE))
+            yield title, _over_steps(steps, (name, axis), (line, {}))
 
 
-def _line(steps: pd.DataFrame, name: str, title: str) -> alt.Chart:
-    rows = steps[["step", name, *(["phase"] if "phase" in steps else [])]]
-    known = rows[rows[name].notna()].astype({"step": int, name: float})
-    return alt.Chart(known).encode(
-        x=alt.X("step:Q", title="Step", axis=alt.Axis(tickMinStep=1, format="d")),
-        y=alt.Y(f"{name}:Q", title=title, scale=alt.Scale(zero=False)),
-        tooltip=tooltips(*known.columns),
-    )
+def _over_steps(steps: pd.DataFrame, named: tuple[str, str], *layers: tuple[Spec, Spec]) -> Spec:
+    """Marks of a column, which comes with the title of its axis."""
+    name, title = named
+    words = ["phase"] if "phase" in steps else []
+    rows = steps.loc[steps[name].notna(), ["step", name, *words]]
+    shared = {
+        "x": quantitative("step", title="Step", axis={"tickMinStep": 1, "format": "d"}),
+        "y": quantitative(name, title=title, scale={"zero": False}),
+        "tooltip": [quantitative("step"), quantitative(name), *map(nominal, words)],
+    }
+    return layered(rows.astype({"step": int, name: float}), shared, *layers)

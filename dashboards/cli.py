@@ -35,7 +35,7 @@ SETTINGS = {
 (below) also keeps Streamlit from asking a service on the internet for this machine's address."""
 
 
-IMPORTED = ("pandas", "altair", "perfdb.compare.across", "perfdb.ingest")
+IMPORTED = ("pandas", "perfdb.compare.across", "perfdb.ingest")
 """What takes long to import: it is there before the first visitor."""
 
 

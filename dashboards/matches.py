@@ -4,15 +4,18 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from html import escape
 from math import log
 from operator import itemgetter
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import pandas as pd
+import streamlit as st
 from pandas.io.formats.style import Styler
 
 from dashboards import axes, charts
-from dashboards.findings import Findings, mark, plain
+from dashboards.findings import Findings, mark
 from perfdb.catalog import has_gpus, titles
 from perfdb.compare import Comparison, Match, Side, Verdict, metric_for, report, triage, usable
 from perfdb.metrics import METRICS
@@ -78,29 +81,55 @@ def gravest(numbered: Numbered, most: int) -> list[tuple[int, Match]]:
     return sorted(sorted(numbered, key=gravity)[:most], key=itemgetter(0))
 
 
-def styled(matches: Sequence[Match], audited: Findings) -> Styler:
-    """The matches as a table, with each verdict in its color."""
-    table = frame(matches, audited)
-    empty = [name for name in ("Audit", "Runs", "99 %") if table[name].isin(["", UNKNOWN]).all()]
-    table = table.drop(columns=empty)
+STYLE: Final = """<style>
+.matches {overflow-x: auto}
+.matches table {width: 100%; border-collapse: collapse; font-size: 0.875rem}
+.matches th, .matches td {padding: 0.35rem 0.6rem; border: 1px solid rgba(128, 128, 128, 0.3);
+  text-align: left; vertical-align: top}
+.matches th {font-weight: 400; opacity: 0.75}
+.matches .verdict {white-space: nowrap}
+.matches .number {text-align: right; font-variant-numeric: tabular-nums}
+</style>"""
+"""Lines and tints let the background of a light and of a dark theme through."""
+
+
+def shown(table: pd.DataFrame) -> None:
+    """Show matches, with each verdict in its color, and without the columns that say nothing.
+
+    In one piece of HTML: `st.table` renders each cell as Markdown, for half a second on a page.
+    """
+    silent = [name for name in ("Audit", "Runs", "99 %") if name in table
+              and table[name].isin(["", UNKNOWN]).all()]  # fmt: skip
     if table["Figure"].nunique() == 1:
-        table = table.drop(columns="Figure")  # it is in the caption
-    metric = matches[0].metric
-    fills = {charts.verdict_mark(v, metric): it.fill for v, it in charts.VERDICT_STYLES.items()}
-    colored = table.style.map(lambda mark: fills[str(mark)], subset=["Verdict"])
-    return colored.format(partial(figure, digits=3), subset=["B/A"], na_rep=UNKNOWN)
+        silent.append("Figure")  # it is in the caption
+    table = table.drop(columns=silent)
+    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in table)
+    body = "".join(
+        f"<tr>{''.join(map(_cell, row, row.values()))}</tr>" for row in table.to_dict("records")
+    )
+    st.html(f'<div class="matches">{STYLE}<table><tr>{head}</tr>{body}</table></div>')
+
+
+def _cell(name: Hashable, value: Any) -> str:
+    if name in ("No.", "B/A"):
+        number = figure(None if pd.isna(value) else value, 3) if name == "B/A" else value
+        return f'<td class="number">{number}</td>'
+    words = escape(str(value))
+    if name == "Runs" and value != UNKNOWN:
+        words = f'<a href="{words}" target="_blank">steps</a>'
+    if name == "Verdict":
+        return f'<td class="verdict" style="{FILLS[words[0]]}">{words}</td>'
+    return f"<td>{words}</td>"
+
+
+FILLS: Final = {it.sign: it.fill for it in charts.VERDICT_STYLES.values()}
+"""How the cell of a verdict is filled, by the sign before its word."""
 
 
 def frame(matches: Sequence[Match], audited: Findings) -> pd.DataFrame:
     """The matches as rows of text and numbers."""
     rows = [{"No.": place, **_row(match, audited)} for place, match in enumerate(matches, start=1)]
     return pd.DataFrame(rows)
-
-
-def escaped(table: Styler) -> Styler:
-    """The table with its words as `st.table` wants them, which takes cells for Markdown."""
-    worded: list[Hashable] = [name for name in table.columns if name not in ("No.", "B/A", "Runs")]
-    return table.format(lambda words: plain(str(words)), subset=worded)
 
 
 def _row(match: Match, audited: Findings) -> dict[str, str | float | None]:
@@ -129,11 +158,11 @@ def findings(side: Side, audited: Findings) -> tuple[Finding, ...]:
 
 
 def run_link(result: Result, other: Result) -> str:
-    """A link to the run of a result and what differs from another one; – for a published row."""
+    """The page of a result's run and what differs from another one; – for a published row."""
     if result.run_id is None:
         return UNKNOWN
     asked = {"run": result.run_id} | ({"with": other.run_id} if other.run_id else {})
-    return f"[steps](runs?{urlencode(asked)})"
+    return f"runs?{urlencode(asked)}"
 
 
 def lone(sides: Sequence[Side], asked: str | None) -> Styler:

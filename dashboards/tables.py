@@ -12,15 +12,17 @@ from streamlit.column_config import Column, DatetimeColumn, LinkColumn, NumberCo
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from dashboards import axes, data
+from dashboards.findings import FLAG, Findings, is_wrong, mark
 from perfdb import stated
 from perfdb.catalog import titles
 from perfdb.compare import report
 from perfdb.compare.report import Printed
 from perfdb.export.formats import Cell, Table, csv
 from perfdb.export.formats import Column as ExportColumn
+from perfdb.messages import note_text
 from perfdb.metrics import METRICS, Metric
 from perfdb.record import Result
-from perfdb.stated import FOLLOWING, FigureInputs
+from perfdb.stated import FOLLOWING
 from perfdb.units import UNKNOWN
 
 LABELS: Mapping[str, str] = {
@@ -144,35 +146,6 @@ def _column(name: str, characters: int | None) -> ColumnConfig:
     return Column(title, width=width)
 
 
-def column(metric: str) -> str:
-    """The name of the column with a metric's computed figures, empty in rows that state it."""
-    return f"computed_{metric}"
-
-
-def followed(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with a column of computed figures for each metric that can follow from others."""
-    stated_columns = [name for name in FigureInputs.model_fields if name in results]
-    rows = [FigureInputs.model_validate(row) for row in data.records(results[stated_columns])]
-    return results.assign(
-        **{
-            column(metric): pd.array([stated.computed(row, metric) for row in rows], "Float64")
-            for metric in FOLLOWING
-        }
-    )
-
-
-def filled(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with the computed figures filled into their metric's own column."""
-    return results.assign(
-        **{metric: results[metric].fillna(results[column(metric)]) for metric in FOLLOWING}
-    )
-
-
-def computed(results: pd.DataFrame) -> Computed:
-    """For each metric, which results have a computed figure."""
-    return {metric: results[column(metric)].notna() for metric in FOLLOWING}
-
-
 def download(rows: pd.DataFrame | Callable[[], pd.DataFrame], file_name: str) -> None:
     """A button for the rows as CSV, made at the click; no text is a formula for a spreadsheet."""
     st.download_button(
@@ -216,34 +189,46 @@ def listing(
 
     `left_out`: the column that has the title of the page in each row.
     """
-    rows = frame(results, metrics).drop(columns=left_out, errors="ignore")
-    texts = [it.printed for it in results]
-    marks = {
-        name: pd.Series([stated.is_computed(it, name) for it in results])
-        for name in metrics
-        if name in FOLLOWING
-    }
-    known = [name for name in rows if rows[name].notna().any()]
-    grid(rows[known], described, texts, marks)
-    download(rows.drop(columns="run_link", errors="ignore"), file_name)
+    names = [name for name in (*RESULTS[:3], *metrics, *RESULTS[3:]) if name != left_out]
+    rows = cells(results, names)
+    results_grid(results, rows, described)
+    names.remove("run_link")
+    download(lambda: pd.DataFrame(rows, columns=names, dtype=object), file_name)
 
 
-def frame(results: Sequence[Result], metrics: Sequence[str]) -> pd.DataFrame:
-    """Results as rows of words and figures."""
+def results_grid(
+    results: Sequence[Result], rows: Sequence[Mapping[str, object]], described: str
+) -> None:
+    """A table of results, whose cells are the rows, without the columns that are all unknown."""
+    known = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
+    marks = {name: pd.Series([stated.is_computed(it, name) for it in results])
+             for name in FOLLOWING}  # fmt: skip
+    # Objects, so that numbers of GPUs stay integers where some are unknown.
+    shown = pd.DataFrame(rows, columns=known, dtype=object)
+    grid(shown, described, [it.printed for it in results], marks)
+
+
+def cells(
+    results: Iterable[Result], names: Sequence[str], audited: Findings | None = None
+) -> list[dict[str, object]]:
+    """The cells of results by column: words in place of the store's names, and figures.
+
+    `audited`: what the audit found, for a flag before the models that it finds an error in.
+    """
     rows = []
     for it in results:
-        words = {
-            "model_title": axes.model(it), "system_title": it.system_title,
+        found = (audited or {}).get(it.result_id, ())
+        words: dict[str, object] = {
+            "model_title": (f"{FLAG} " if is_wrong(found) else "") + axes.model(it),
             "precision": titles.precision(it.precision) or None,
             "release_name": axes.release_name(it), "layout": layout(vars(it)),
-            "task": titles.task(it.task), "origin": str(it.origin),
-            "source": it.place,
-            "run_link": f"runs?run={quote(it.run_id)}" if it.run_id else None,
+            "task": titles.task(it.task), "origin": str(it.origin), "outcome": str(it.outcome),
+            "withheld": note_text(it.withheld) if it.withheld else None, "audit": mark(found),
+            "source": it.place, "run_link": f"runs?run={quote(it.run_id)}" if it.run_id else None,
         }  # fmt: skip
-        figures_of = {name: stated.figure(it, name) for name in metrics}
-        row = {name: words.get(name, getattr(it, name, None)) for name in RESULTS}
-        rows.append({name: row[name] for name in RESULTS[:3]} | figures_of | row)
-    return pd.DataFrame(rows).convert_dtypes()
+        words |= {name: stated.figure(it, name) for name in METRICS}
+        rows.append({name: words[name] if name in words else it.value(name) for name in names})
+    return rows
 
 
 LAYOUT = (

@@ -8,7 +8,7 @@ from perfdb.db.session import reading
 from perfdb.metrics import METRICS
 from perfdb.queries import best, results
 from perfdb.queries.best import EVERYTHING, Narrowing
-from perfdb.record import Figures, Release, Result
+from perfdb.record import Figures, Release, Result, RunKind
 from tests.factories import TEN_STEPS, case, published, stored, write_run
 
 
@@ -84,3 +84,15 @@ def test_releases_share_the_workloads_that_both_have(filled: URL, tmp_path) -> N
         ids = dict(connection.exec_driver_sql("SELECT version, id FROM releases").all())
         old, new, core = ids["25.04"], ids["25.07"], ids["0.16.0"]
         assert [1, 0] == [connection.scalar(best.num_shared([old], [it])) for it in (new, core)]
+
+
+def test_runs_that_are_no_benchmarks_are_in_no_table(filled: URL, tmp_path) -> None:
+    """A profile of a case of its own, and a checkpoint of the case that ran three times."""
+    profile = write_run(tmp_path, run_id="p", kind=RunKind.PROFILE, case=case(num_gpus=128))
+    stored(filled, profile, write_run(tmp_path, run_id="c", kind=RunKind.CHECKPOINT))
+    with reading(filled) as connection:
+        assert (5, 7) == tuple(connection.execute(best.totals(EVERYTHING)).one())
+        of_every = results.read(connection, results.every())
+    assert {"run-0", "run-1", "run-2", "p", "c"} == {it.run_id for it in of_every if it.is_measured}
+    [shown] = ranked(filled, stated.RATE, ("system",), Narrowing.of(origin=["measured"]))
+    assert "run-0" == shown.run_id

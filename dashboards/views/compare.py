@@ -130,7 +130,7 @@ def _counted(found: Sequence[Match], name_a: str, name_b: str) -> None:
 
 def _matched(found: Sequence[Match], audited: Findings) -> None:
     _chart(found)
-    st.table(matches.escaped(matches.styled(found[:TABLED], audited)), hide_index=True)
+    matches.shown(matches.frame(found[:TABLED], audited))
     left, right = st.columns([3, 1])
     if len(found) > TABLED:
         left.caption(f"The first {TABLED} of {len(found):,} matches. The CSV has them all.")
@@ -159,7 +159,7 @@ def _chart(found: Sequence[Match]) -> None:
     if caption:
         st.caption(" ".join(caption))
     if drawn:
-        st.altair_chart(charts.ratios(drawn), alt="The ratio of B to A of each match")
+        st.vega_lite_chart(charts.ratios(drawn), alt="The ratio of B to A of each match")
 
 
 # ----------------------------------------------------------------------------- two systems
@@ -226,13 +226,10 @@ def _paired(found: SystemPairs, name_a: str, name_b: str, left: DeltaGenerator) 
     pairs = sorted(shown, key=lambda it: -(it.judgement.ratio or 0.0))[:TABLED]
     numbered = [(n, it) for n, it in enumerate(pairs, 1) if it.judgement.ratio is not None]
     if numbered:
-        st.altair_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
+        st.vega_lite_chart(charts.ratios(numbered[:CHARTED], verdicts=False))
     left_out = ["Verdict", "99 %", "Audit", "System", "Runs"]
     table = matches.frame(pairs, {}).drop(columns=left_out)
-    if table["Figure"].nunique() == 1:
-        table = table.drop(columns="Figure")
     on = [f"{it.a.shown.num_gpus:,} → {it.b.shown.num_gpus:,}" for it in pairs]
     table.insert(2, "GPUs", on)
-    styled = table.style.format("{:.3f}", subset=["B/A"], na_rep=UNKNOWN)
-    st.table(matches.escaped(styled), hide_index=True)
+    matches.shown(table)
     download(table, "perfdb-systems.csv")

@@ -1,25 +1,25 @@
 """Every result, narrowed down: the best ones along any axis, and a table with their sources."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import pandas as pd
 import streamlit as st
 
-from dashboards import data
+from dashboards import axes, data
 from dashboards.axes import AXES
 from dashboards.charts import ChartAxes, figures
 from dashboards.choices import remembered_some, warn_of_others
-from dashboards.findings import FLAG, Findings, is_wrong, listed, mark
+from dashboards.findings import FLAG, Findings, is_wrong, listed
 from dashboards.release_choice import opening_pair, shared_in
-from dashboards.tables import COMPUTED, LAYOUT, computed, filled, followed, grid, layout
+from dashboards.tables import COMPUTED, cells, results_grid
 from perfdb.catalog import titles
+from perfdb.compare.releases import of_rows
 from perfdb.compare.report import counting
 from perfdb.export import csv
 from perfdb.export.results import table_of
-from perfdb.messages import note_text
 from perfdb.metrics import METRICS
 from perfdb.queries.best import Narrowing
-from perfdb.record import CONFIGURATION_FIELDS, Note, Origin
+from perfdb.record import CONFIGURATION_FIELDS, Origin, Result
+from perfdb.stated import FOLLOWING, is_computed
 from perfdb.units import UNKNOWN, counted
 from perfdb.versions import natural
 
@@ -59,22 +59,16 @@ def show() -> None:
     store = data.store()
     where = _narrowing(store)
     found = data.rows(store, where)
-    if found.empty:
+    if not found:
         st.info("No result is like this. Take a filter away, in the bar on the left.")
         return
     _chart(store, where)
-    audited = data.findings_of(store)
-    shown = worded(followed(labelled(found, audited)))
-    st.caption(f"{counts(len(found), *data.totals(store, where))} {_legend(shown)}")
-    marked = [FLAG + " " if wrong else "" for wrong in shown["is_wrong"]]
-    table = filled(shown).assign(model_title=marked + shown["model_title"])
-    # Columns in which nothing is known are left out, so that the others have room.
-    names = [name for name in SHOWN if name in table and (table[name].dropna() != "").any()]
+    audited, results = data.findings_of(store), of_rows(found)
+    st.caption(f"{counts(len(found), *data.totals(store, where))} {_legend(results, audited)}")
     described = "The results with their figures, configuration and source"
-    grid(table[names], described, list(shown["printed"]), computed(shown))
+    results_grid(results, cells(results, SHOWN, audited), described)
     st.download_button("Download as CSV", lambda: exported(found), "perfdb-results.csv", "text/csv")
-    with_findings = data.records(shown[shown["audit"].notna()])
-    listed((titled(row), audited[int(str(row["result_id"]))]) for row in with_findings)
+    listed((titled(it), audited.get(it.result_id, ())) for it in results)
 
 
 def counts(listed_rows: int, printed: int, of: int) -> str:
@@ -154,7 +148,7 @@ def _chart(store: data.Store, where: Narrowing) -> None:
     caption.append(counting(chosen.metric, (it.flops_convention for it in drawn)))
     st.caption(" ".join(filter(None, caption)))
     releases = [titles.release(one.name) for one in data.releases(store)]
-    st.altair_chart(figures(drawn, chosen, releases), alt=f"{chosen.metric.title} by {along}")
+    st.vega_lite_chart(figures(drawn, chosen, releases), alt=f"{chosen.metric.title} by {along}")
 
 
 def _layout() -> ChartAxes:
@@ -167,56 +161,22 @@ def _layout() -> ChartAxes:
     return ChartAxes(CHARTABLE[title], ALONG[along], COLORS[color])
 
 
-def _legend(found: pd.DataFrame) -> str:
+def _legend(results: Sequence[Result], audited: Findings) -> str:
     """What the signs that occur in the table mean."""
     sentences = ["– means unknown."]
-    if any(those.any() for those in computed(found).values()):
+    if any(is_computed(it, metric) for it in results for metric in FOLLOWING):
         sentences.append(f"{COMPUTED.strip()}: it follows from what the page states.")
-    if found["is_wrong"].any():
+    if any(is_wrong(audited.get(it.result_id, ())) for it in results):
         sentences.append(f"{FLAG} before a model: the audit finds an error.")
     return " ".join(sentences)
 
 
-def titled(row: Mapping[Hashable, object]) -> str:
-    """'Llama 3 8B, 8 × DGX-H100, NeMo Framework 25.04 (page.md:22)': a row in words."""
-    systems = f"{row['num_gpus']:,} × {row['system_title']}"
-    return f"{row['model_title']}, {systems}, {row['release_name']} ({row['source']})"
+def titled(it: Result) -> str:
+    """'Llama 3 8B, 8 × DGX-H100, NeMo Framework 25.04 (page.md:22)': a result in words."""
+    systems = f"{it.num_gpus:,} × {it.system_title}"
+    return f"{axes.model(it)}, {systems}, {axes.release_name(it)} ({it.place})"
 
 
-def labelled(results: pd.DataFrame, audited: Findings) -> pd.DataFrame:
-    """The results with their release, layout and findings in words, and the link to the run."""
-    found = [audited.get(int(result_id), ()) for result_id in results["result_id"]]
-    layouts = [layout(row) for row in data.records(results[list(LAYOUT)])]
-    return results.assign(
-        release_name=data.release_names(results),
-        run_link="runs?run=" + results["run_id"],
-        layout=pd.array(layouts, dtype="string"),
-        audit=pd.array([mark(those) for those in found], dtype="string"),
-        is_wrong=[is_wrong(those) for those in found],
-    )
-
-
-def worded(results: pd.DataFrame) -> pd.DataFrame:
-    """The results with titles in place of the store's names, and their source with its line."""
-    titled_columns = {
-        column: results[column].astype("string").map(words, na_action="ignore").astype("string")
-        for column, words in (
-            ("task", titles.task),
-            ("precision", titles.precision),
-            ("release_name", titles.release),
-        )
-    }
-    lines = ":" + results["source_line"].astype("string")
-    withheld = [note_text(one) if isinstance(one, Note) else None for one in results["withheld"]]
-    return results.assign(
-        **titled_columns,
-        model_title=list(map(titles.qualified, results["model_title"], results["qualifiers"])),
-        withheld=pd.array(withheld, dtype="string"),
-        source=results["source"] + lines.fillna(""),
-    )
-
-
-def exported(results: pd.DataFrame) -> str:
+def exported(rows: Iterable[Mapping[str, object]]) -> str:
     """CSV with the columns and the names that `perfdb export results` has."""
-    rows = ({str(name): value for name, value in row.items()} for row in data.records(results))
     return csv.render(table_of(rows)).decode()

@@ -114,7 +114,7 @@ def _history(store: data.Store, where: Narrowing, layout: ChartAxes) -> None:
     caption.append(counting(layout.metric, (it.flops_convention for it in results)))
     st.caption(" ".join(filter(None, caption)))
     releases = [titles.release(one.name) for one in data.releases(store)]
-    st.altair_chart(figures(results, layout, releases), alt=f"{layout.metric.title} by release")
+    st.vega_lite_chart(figures(results, layout, releases), alt=f"{layout.metric.title} by release")
 
 
 def choose(

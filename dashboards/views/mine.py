@@ -66,7 +66,7 @@ def _shown(found: Upload) -> None:
     for run_id, steps in found.steps:
         if len(steps):
             st.subheader(f"Steps of {plain(run_id)}")
-            st.altair_chart(charts.step_times(steps.assign(is_measured=True)))
+            st.vega_lite_chart(charts.step_times(steps.assign(is_measured=True)))
 
 
 def _one_of_each(results: Sequence[Result]) -> list[Result]:
@@ -92,7 +92,7 @@ def _overlaid(store: data.Store, mine: Result) -> None:
         st.info("The store has no official result of this model, task and precision.")
     ordered = sorted(official, key=lambda it: (axes.system_order(it.system), it.num_gpus))
     drawn = charts.overlaid(ordered[: charts.MOST_OVERLAID], mine, metric)
-    st.altair_chart(drawn, alt="Official results, and the unofficial one of your file")
+    st.vega_lite_chart(drawn, alt="Official results, and the unofficial one of your file")
 
 
 def _against(store: data.Store, results: Sequence[Result]) -> None:
@@ -113,7 +113,6 @@ def _against(store: data.Store, results: Sequence[Result]) -> None:
     both: list[Match] = [*found.matched, *found.best]
     if both:
         st.caption("A is the release, B is your file (unofficial).")
-        shown = matches.styled(both[:20], data.findings_of(store))
-        st.table(matches.escaped(shown), hide_index=True)
+        matches.shown(matches.frame(both[:20], data.findings_of(store)))
     else:
         st.info(plain(report.why_nothing(titles.release(name), "your file", found)))

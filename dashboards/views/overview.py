@@ -44,10 +44,10 @@ def _compared(store: data.Store, pair: Pair) -> None:
     st.subheader(f"Largest changes from {plain(name_a)} to {plain(name_b)}")
     if largest:
         drawn = [(place, match) for place, (_, match) in enumerate(largest, start=1)]
-        st.altair_chart(charts.ratios(drawn), alt="The ratio of B to A of the largest changes")
-        shown = [match for _, match in largest]
-        st.table(matches.escaped(matches.styled(shown, data.findings_of(store))), hide_index=True)
-        download(matches.frame(shown, data.findings_of(store)), "perfdb-overview.csv")
+        st.vega_lite_chart(charts.ratios(drawn), alt="The ratio of B to A of the largest changes")
+        table = matches.frame([match for _, match in largest], data.findings_of(store))
+        matches.shown(table)
+        download(table, "perfdb-overview.csv")
     st.caption(f"In all precisions: {report.summary(whole)} *Compare* shows them.")
 
 

@@ -160,7 +160,7 @@ def _steps(steps: pd.DataFrame) -> None:
     for title, chart in (("Step time", charts.step_times(steps)), *charts.curves(steps)):
         with next(places):
             st.subheader(title)
-            st.altair_chart(chart, alt=f"{title} of each step")
+            st.vega_lite_chart(chart, alt=f"{title} of each step")
 
 
 @st.fragment

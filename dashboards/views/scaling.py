@@ -1,8 +1,8 @@
 """The same work on more and more GPUs: step time, efficiency, and days for a number of tokens."""
 
-import altair as alt
 import pandas as pd
 import streamlit as st
+from pandas.api.types import is_numeric_dtype
 
 from dashboards import axes, charts, data
 from dashboards.choices import one_of
@@ -132,17 +132,21 @@ def _title(series: Scaled[Result]) -> str:
 @st.fragment
 def _chart(rows: pd.DataFrame, column: str) -> None:
     """A line for each series over the numbers of GPUs."""
-    ticks = sorted(map(int, rows["GPUs"].unique()))
-    axis = alt.Axis(values=ticks, format=",d", labelOverlap=True)
-    x = alt.X("GPUs:Q", scale=alt.Scale(type="log", base=2, nice=False, padding=20), axis=axis)
-    form = "%" if column == "Efficiency" else ",.0f"
     # A rate is drawn from zero; of an efficiency, only the loss is of interest.
-    scale = alt.Scale(zero=False, padding=20) if column == "Efficiency" else alt.Scale(zero=True)
-    y = alt.Y(f"{column}:Q", axis=alt.Axis(format=form), scale=scale)
+    is_share = column == "Efficiency"
+    scale = {"zero": False, "padding": 20} if is_share else {"zero": True}
     names = sorted(rows["Series"].unique(), key=natural)
-    legend = alt.Legend(title=None, orient="bottom", columns=1, labelLimit=340)
-    colors = charts.scale(names)
-    color = alt.Color("Series:N", scale=colors, legend=legend if len(names) > 1 else None)
-    base = alt.Chart(rows).encode(x, y, color, tooltip=charts.tooltips(*rows.columns))
-    drawn = alt.layer(base.mark_line(), base.mark_point(filled=True, size=70, opacity=1))
-    st.altair_chart(charts.tall(drawn, charts.LINES_PX), alt=f"{column} by GPUs")
+    legend = {"title": None, "orient": "bottom", "columns": 1, "labelLimit": 340}
+    shared = {
+        "x": charts.log_axis("GPUs", "GPUs", rows["GPUs"]),
+        "y": charts.quantitative(column, axis={"format": "%" if is_share else ",.0f"}, scale=scale),
+        "color": charts.nominal(
+            "Series", scale=charts.scale(names), legend=legend if len(names) > 1 else None
+        ),
+        "tooltip": [
+            charts.quantitative(name) if is_numeric_dtype(rows[name]) else charts.nominal(name)
+            for name in map(str, rows)
+        ],
+    }
+    drawn = charts.layered(rows, shared, ({"type": "line"}, {}), (charts.points(70), {}))
+    st.vega_lite_chart(charts.tall(drawn, charts.LINES_PX), alt=f"{column} by GPUs")

@@ -298,9 +298,10 @@ def counting(metric: Metric, conventions: Iterable[str | None]) -> str:
 
 def summary(comparison: Comparison) -> str:
     """'3 matched: 1 faster, 2 same. 1 only in A, 0 only in B.'"""
-    found = [(match.judgement.verdict, match.metric) for match in comparison.matched]
-    in_order = sorted(found, key=lambda one: list(Verdict).index(one[0]))
-    counts = Counter(named(*one) for one in in_order)
+    found = Counter((match.judgement.verdict, match.metric) for match in comparison.matched)
+    counts = Counter[str]()
+    for one in sorted(found, key=lambda one: list(Verdict).index(one[0])):
+        counts[named(*one)] += found[one]
     verdicts = ", ".join(f"{count} {word}" for word, count in counts.items())
     matched = f"{len(comparison.matched)} matched" + (f": {verdicts}" if verdicts else "")
     return f"{matched}. {len(comparison.only_a)} only in A, {len(comparison.only_b)} only in B."

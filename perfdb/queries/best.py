@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, case, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, asc, case, desc, func, literal, or_, select
 
 from perfdb import catalog
 from perfdb.db.tables import cases, models, results, systems
@@ -45,12 +45,21 @@ class Narrowing:
     @property
     def conditions(self) -> list[ColumnElement[bool]]:
         """The same as conditions on results alone, which need no join."""
-        of_case = [_among(AXES[name], some) for name, some in self.values if name in _OF_CASES]
-        found = [_among(AXES[name], some) for name, some in self.values if name not in _OF_CASES]
-        if of_case:
-            ids = _cases(cases.c.id).where(*of_case).correlate(None)
+        found = self.of_results
+        if of_cases := self.of_cases:
+            ids = _cases(cases.c.id).where(*of_cases).correlate(None)
             found.append(results.c.case_id.in_(ids))
         return found
+
+    @property
+    def of_cases(self) -> list[ColumnElement[bool]]:
+        """What it asks of a case, with its model and system."""
+        return [_among(AXES[name], some) for name, some in self.values if name in _OF_CASES]
+
+    @property
+    def of_results(self) -> list[ColumnElement[bool]]:
+        """What it asks of a result itself."""
+        return [_among(AXES[name], some) for name, some in self.values if name not in _OF_CASES]
 
 
 EVERYTHING: Final = Narrowing()
@@ -101,30 +110,18 @@ def ranked(
     As `perfdb.queries.results.current` has them, with the `value` of each and `num_groups`.
     `wrong` are the results, by their number, whose figures are left out.
     """
-    value = figure(metric)
-    better = value.asc() if METRICS[metric].better == "lower" else value.desc()
-    order = (better, results.c.id)
-    parts = [AXES[name] for name in by]
-    ids = chosen(where.conditions)
-    known = (
-        select(
-            results.c.id,
-            value.label("value"),
-            func.row_number().over(partition_by=parts, order_by=order).label("place"),
-        )
-        .join(ids, ids.c.id == results.c.id)
-        .join(cases, results.c.case_id == cases.c.id)
-        .join(systems, cases.c.system_id == systems.c.id)
-        .join(models, cases.c.model_id == models.c.id)
-        .where(value.is_not(None), COUNTS, WHOLE, results.c.id.not_in(wrong))
-        .subquery()
-    )
+    better = asc if METRICS[metric].better == "lower" else desc
+    groups = [AXES[name].label(f"by_{name}") for name in by]
+    ids = chosen((*where.conditions, WHOLE), (figure(metric).label("value"), *groups))
+    parts = [ids.c[f"by_{name}"] for name in by]
+    place = func.row_number().over(partition_by=parts, order_by=(better(ids.c.value), ids.c.id))
+    usable = (ids.c.value.is_not(None), ids.c.rank == 0, ids.c.id.not_in(wrong))
+    known = select(ids.c.id, ids.c.value, place.label("place")).where(*usable).subquery()
     count = func.count().over().label("num_groups")
     best = select(known.c.id, known.c.value, count).where(known.c.place == 1).subquery("best")
-    better = best.c.value.asc() if METRICS[metric].better == "lower" else best.c.value.desc()
     question = current().join(best, best.c.id == results.c.id)
     question = question.add_columns(best.c.value, best.c.num_groups)
-    return question.order_by(None).order_by(better, results.c.id).limit(most)
+    return question.order_by(None).order_by(better(best.c.value), results.c.id).limit(most)
 
 
 def page(where: Narrowing, most: int) -> Rows:
@@ -143,13 +140,12 @@ def totals(where: Narrowing) -> Select[int, int]:
 def values_of(axis: str, where: Narrowing = EVERYTHING) -> Rows:
     """The values of an axis that current results have, with how many cases have each."""
     column = AXES[axis]
-    current_ones = (~results.c.superseded, *where.conditions)
     if axis not in _OF_CASES:
         columns: tuple[ColumnElement[Any], ...] = (column, func.count(results.c.case_id.distinct()))
-        return select(*columns).where(*current_ones).group_by(column)
-    is_current = select(results.c.id).where(results.c.case_id == cases.c.id, *current_ones)
-    asked = _cases(column, func.count()).where(is_current.correlate(cases).exists(), WHOLE)
-    return asked.group_by(column)
+        return select(*columns).where(~results.c.superseded, *where.conditions).group_by(column)
+    is_current = select(results.c.id).where(results.c.case_id == cases.c.id, ~results.c.superseded)
+    has_any = is_current.where(*where.of_results).correlate(cases).exists()
+    return _cases(column, func.count()).where(has_any, *where.of_cases, WHOLE).group_by(column)
 
 
 def widest() -> Rows:

@@ -69,8 +69,15 @@ _COLUMNS: Final = (
 COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FINISHED.value)
 
 
-_BENCHMARK: Final = or_(results.c.run_id.is_(None), IS_BENCHMARK)
-"""What may be in a table: a row of a page, or a run that was made for its timings."""
+_OF_A_BENCHMARK: Final = select(runs.c.id).where(runs.c.id == results.c.run_id, IS_BENCHMARK)
+_BENCHMARK: Final = or_(
+    results.c.run_id.is_(None), results.c.withheld.is_(None),
+    _OF_A_BENCHMARK.correlate(results).exists(),
+)  # fmt: skip
+"""What may be in a table: a row of a page, or a run that was made for its timings.
+
+Only such a run has figures: the run is looked up where they are withheld alone.
+"""
 WHOLE: Final = cases.c.options[PROXY_OF].as_string().is_(None)
 """Whether a result is of a whole case. A proxy's is of its run alone: it never is in a table of
 releases or in a comparison.
@@ -132,7 +139,6 @@ def compared(asked: Collection[str] = _COMPARED) -> Rows:
         results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL,
     )  # fmt: skip
     statement = select(*columns, *keys).select_from(results).join(cases)
-    statement = statement.outerjoin(runs, results.c.run_id == runs.c.id)
     return statement.where(~results.c.superseded, _BENCHMARK).order_by(results.c.id)
 
 
@@ -148,27 +154,29 @@ def representative(which: Iterable[ColumnElement[bool]] = ()) -> Rows:
     return statement.add_columns(ids.c.num_results, ids.c.num_finished)
 
 
-def chosen(which: Iterable[ColumnElement[bool]] = ()) -> Subquery:
+def chosen(
+    which: Iterable[ColumnElement[bool]] = (), columns: Sequence[ColumnElement[Any]] = ()
+) -> Subquery:
     """The ids of the results that `representative` has, of proxies too, with their two counts.
 
     `which`: conditions on the case, release and origin, so that no other result is ranked.
+    `columns` of results, cases, systems and models that each has too. `rank` is 0 for figures.
     """
     group = (results.c.case_id, results.c.release_id, results.c.origin)
     rank = case((COUNTS, 0), (results.c.withheld.is_not(None), 1), else_=2)
     order = (rank, results.c.step_time_s.nulls_last(), results.c.id)
     finished = func.sum(case((COUNTS, 1), else_=0)).over(partition_by=group)
-    ranked = (
-        select(
-            results.c.id,
-            rank.label("rank"),
-            func.row_number().over(partition_by=group, order_by=order).label("place"),
-            finished.label("num_finished"),
-            func.count().over(partition_by=group).label("num_results"),
-        )
-        .outerjoin(runs, results.c.run_id == runs.c.id)
-        .where(~results.c.superseded, _BENCHMARK, *which)
-        .subquery()
+    asked = select(
+        results.c.id,
+        rank.label("rank"),
+        func.row_number().over(partition_by=group, order_by=order).label("place"),
+        finished.label("num_finished"),
+        func.count().over(partition_by=group).label("num_results"),
+        *columns,
     )
+    if columns:
+        asked = asked.join(cases, results.c.case_id == cases.c.id).join(systems).join(models)
+    ranked = asked.where(~results.c.superseded, _BENCHMARK, *which).subquery()
     middle = case((ranked.c.num_finished < 2, 1), else_=(ranked.c.num_finished + 1) / 2)
     is_middle = ranked.c.place == func.floor(middle)
     return select(ranked).where(is_middle, ranked.c.rank < 2).subquery()

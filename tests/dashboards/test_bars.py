@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from altair import LayerChart
 
 from dashboards import charts
 from dashboards.charts import ChartAxes, labels
@@ -51,7 +52,8 @@ def test_numbers_and_releases_are_lines_and_the_rest_bars(along: str, mark: str)
     """Releases are words in their own order: 25.10 is no number below 25.2."""
     older = replace(ONE, release="25.2", num_gpus=16)
     order = ["NeMo Framework 25.2", "NeMo Framework 25.04"]
-    drawn = charts.figures([ONE, older], ChartAxes(TOKENS, along, "system"), order).to_dict()
+    drawn = charts.figures([ONE, older], ChartAxes(TOKENS, along, "system"), order)
+    LayerChart.from_dict(drawn)  # raises an error for what Vega-Lite does not know
     assert mark == drawn["layer"][0]["mark"]["type"]
     x = drawn["layer"][0]["encoding"]["x"]
     if along == "release":

@@ -11,7 +11,7 @@ import dashboards
 from dashboards import data, upload
 from perfdb.record import Figures, Release
 from tests import logs
-from tests.dashboards.test_pages import FASTER, listed, shown, unescaped
+from tests.dashboards.test_pages import FASTER, listed, matched, shown, unescaped
 from tests.factories import TEN_STEPS, case, published, release, stored, write_run
 
 APP = Path(dashboards.__file__).with_name("app.py")
@@ -60,7 +60,7 @@ def test_the_first_page_is_the_newest_comparison(filled: URL) -> None:
     assert "Overview" == app.title[0].value
     figures = {metric.label: metric.value for metric in app.metric}
     assert ("+25.0%", "1", "2") == tuple(figures[it] for it in ("Mean change", "▲ faster", "New"))
-    assert "[steps](runs?run=new&with=old)" == app.table[0].value["Runs"].iloc[0]
+    assert "runs?run=new&with=old" == matched(app)[0]["Runs"]
     assert ["megatron-core 0.16.0"] == listed(app.query_params["a"])
 
 
@@ -68,8 +68,8 @@ def test_two_systems_have_a_ratio_and_no_verdict(filled: URL) -> None:
     """12.15 s on eight H100 against 6.075 s on as many B200; the CPU is not among them."""
     app = page("compare", compare="Two systems", system_a="dgx-h100", system_b="dgx-b200")
     assert ["DGX-B200", "DGX-H100"] == app.selectbox(key="system_a").options
-    [row] = app.table[0].value.to_dict("records")
-    assert (1.6, "8 → 8") == (round(row["B/A"], 6), row["GPUs"])
+    [row] = matched(app)
+    assert ("1.600", "8 → 8") == (row["B/A"], row["GPUs"])
     assert "Verdict" not in row
     same = page("compare", compare="Two systems", system_a="dgx-h100", system_b="dgx-h100")
     assert "the same system" in same.info[0].value
@@ -78,7 +78,7 @@ def test_two_systems_have_a_ratio_and_no_verdict(filled: URL) -> None:
 def test_matches_are_narrowed_to_a_group_of_verdicts(filled: URL) -> None:
     app = page("compare", a="megatron-core 0.16.0", b="megatron-core 0.16.1", only="faster")
     assert ["All 1", "Faster: 1"] == app.selectbox(key="only").options
-    assert ["▲ faster"] == list(app.table[0].value["Verdict"])
+    assert ["▲ faster"] == [row["Verdict"] for row in matched(app)]
 
 
 def test_a_model_has_its_best_configuration_on_each_system_and_no_cpu(filled: URL) -> None:
@@ -163,8 +163,7 @@ class TestOwnFile:
             it.value for it in app.subheader if "official results" not in it.value
         ][:2]
         app.selectbox(key="one against").select("megatron-core 0.16.1")
-        row = shown(app).table[0].value.iloc[0]
-        assert 2.0 == pytest.approx(row["B/A"])
+        assert "2.000" == matched(shown(app))[0]["B/A"]
         assert before == data.store().state
 
     def test_what_cannot_be_read_has_the_words_of_ingest(self, tmp_path, monkeypatch, perfdb):

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -121,6 +122,14 @@ def unescaped(markdown: str) -> str:
     return re.sub(r"\\(.)", r"\1", markdown)
 
 
+def matched(app: AppTest) -> list[dict[str, str]]:
+    """The rows of the table of matches, by column; of a link the address."""
+    head, *rows = ElementTree.fromstring(app.html[0].value).iter("tr")
+    names = [one.text for one in head]
+    cells = [[one.text or one[0].get("href") for one in row] for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in cells]
+
+
 def listed(parameter: str | list[str]) -> list[str]:
     """The values of a parameter of the address: a test writes a list and a page a text."""
     return [parameter] if isinstance(parameter, str) else parameter
@@ -135,19 +144,15 @@ class TestCompare:
     def test_matched_cases_have_a_ratio_and_a_verdict_in_words(self, filled):
         """Both runs use 60 GiB: another figure can be chosen, and more memory is worse."""
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        row = app.table[0].value.iloc[0]
-        assert ("Llama 3 8B", 1.25, "▲ faster") == (
-            row["Model"],
-            round(row["B/A"], 6),
-            row["Verdict"],
-        )
-        assert 1 == row["No."], "by this number the chart names it"
+        row = matched(app)[0]
+        assert ("Llama 3 8B", "1.250", "▲ faster") == (row["Model"], row["B/A"], row["Verdict"])
+        assert "1" == row["No."], "by this number the chart names it"
         assert ("10,788", "13,485", "measured") == (row["A"], row["B"], row["Source"])
         assert "Only in Megatron-Core 0.16.0: 1" in [unescaped(one.label) for one in app.expander]
         assert app.dataframe[0].value["Model"][0].startswith("Llama 3 70B")
-        assert "[steps](runs?run=new&with=old)" == row["Runs"]
+        assert "runs?run=new&with=old" == row["Runs"]
         app.selectbox(key="figure").select("Peak memory (bytes)")
-        row = shown(app).table[0].value.iloc[0]
+        row = matched(shown(app))[0]
         assert ("64,424,509,440", "= same") == (row["A"], row["Verdict"])
         assert {"▲ better", "▼ worse"} < {metric.label for metric in app.metric}
         assert "in Peak memory (bytes)." in app.caption[0].value
@@ -162,13 +167,13 @@ class TestCompare:
         assert ["A and B are both NeMo Framework 25.10: choose another release for one."] == [
             unescaped(info.value) for info in app.info
         ]
-        assert ([], []) == (list(app.table), list(app.subheader))
+        assert ([], []) == (list(app.html), list(app.subheader))
         app = self.page("nemo 99", "megatron-core 0.16.1")
         assert [
             "The store has no release a “nemo 99” with results that count; Megatron-Core 0.16.0 is "
             "shown instead."
         ] == [unescaped(warning.value) for warning in app.warning]
-        assert 1 == len(app.table[0].value)
+        assert 1 == len(matched(app))
         assert ["megatron-core 0.16.0"] == listed(app.query_params["a"])
         assert "NeMo Framework 25.10" in app.selectbox[0].options
 
@@ -178,16 +183,16 @@ class TestCompare:
             stored(filled, write_run(tmp_path, run_id=version, release=release(version),
                                      step_times=times))  # fmt: skip
         app = self.page("megatron-core 0.16.2", "megatron-core 0.16.3")
-        assert "△ recovered" == app.table[0].value.iloc[0]["Verdict"]
+        assert "△ recovered" == matched(app)[0]["Verdict"]
 
     def test_a_row_with_findings_is_marked_unless_they_are_accepted(
         self, impossible, tmp_path, monkeypatch
     ):
         """4.05 s for 128 × 8,192 tokens on 8 GPUs is 1,660 TFLOP/s on a peak of 989."""
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        row = app.table[0].value.iloc[0]
+        row = matched(app)[0]
         assert "A ⚑ 1 error" in row["Audit"]
-        assert (1.25, "⚑ not judged") == (round(row["B/A"], 6), row["Verdict"])
+        assert ("1.250", "⚑ not judged") == (row["B/A"], row["Verdict"])
         assert "measured, ⚑ open errors" == row["Source"]
         counts = {metric.label: metric.value for metric in app.metric}
         assert ("0", "1") == (counts["▲ faster"], counts["⚑ not judged"])
@@ -204,7 +209,7 @@ class TestCompare:
         )
         monkeypatch.chdir(tmp_path)
         app = self.page("megatron-core 0.16.0", "megatron-core 0.16.1")
-        row = app.table[0].value.iloc[0]
+        row = matched(app)[0]
         assert ("▲ faster", True) == (row["Verdict"], "explained" in row["Audit"])
         assert not any("Left out" in caption.value for caption in app.caption)
 
@@ -288,7 +293,7 @@ class TestExplore:
         rows = data.rows(data.store(), EVERYTHING)
         assert exported == explore.exported(rows)
         nemo = [line for line in exported.splitlines(keepends=True)[1:] if line.startswith("nemo,")]
-        of_nemo = rows[rows["framework"] == "nemo"].convert_dtypes()
+        of_nemo = [row for row in rows if row["framework"] == "nemo"]
         assert nemo == explore.exported(of_nemo).splitlines(keepends=True)[1:]
 
 
@@ -353,8 +358,8 @@ class TestRuns:
         stored(filled, run)
         recompute(filled, Scope(), Asked(aggregation.named(window)))
         found = data.steps(data.store(), "one")
-        [rows] = charts.step_times(found).to_dict()["datasets"].values()
-        assert measured == [row["step"] for row in rows if row["phase"] == "measured"]
+        rows = charts.step_times(found)["data"]["values"]
+        assert measured == rows.loc[rows["phase"] == "measured", "step"].tolist()
 
     def test_a_run_of_a_log_says_neither_recipe_start_nor_command(
         self, sqlite, tmp_path, monkeypatch
@@ -430,7 +435,7 @@ def test_the_browsers_back_shows_what_the_address_says(filled: URL) -> None:
     assert ["nemo 25.10"] == listed(app.query_params["a"])
     app.query_params["a"] = "megatron-core 0.16.0"
     assert "megatron-core 0.16.0" == shown(app).selectbox(key="a").value
-    assert 1 == len(app.table[0].value)
+    assert 1 == len(matched(app))
 
 
 ODD = "**a** _b_ [c](d) $e$ :rocket: GPTModel.__init__()"
