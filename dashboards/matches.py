@@ -83,11 +83,12 @@ def gravest(numbered: Numbered, most: int) -> list[tuple[int, Match]]:
 
 STYLE: Final = """<style>
 .matches {overflow-x: auto}
-.matches table {width: 100%; border-collapse: collapse; font-size: 0.875rem}
+.matches table {width: 100%; min-width: 60rem; border-collapse: collapse; font-size: 0.875rem}
 .matches th, .matches td {padding: 0.35rem 0.6rem; border: 1px solid rgba(128, 128, 128, 0.3);
   text-align: left; vertical-align: top}
 .matches th {font-weight: 400; opacity: 0.75}
-.matches .verdict {white-space: nowrap}
+.matches a {color: inherit}
+.matches .verdict, .matches .number {white-space: nowrap}
 .matches .number {text-align: right; font-variant-numeric: tabular-nums}
 </style>"""
 """Lines and tints let the background of a light and of a dark theme through."""
@@ -111,10 +112,11 @@ def shown(table: pd.DataFrame) -> None:
 
 
 def _cell(name: Hashable, value: Any) -> str:
-    if name in ("No.", "B/A"):
-        number = figure(None if pd.isna(value) else value, 3) if name == "B/A" else value
-        return f'<td class="number">{number}</td>'
+    if name == "B/A":
+        value = figure(None if pd.isna(value) else value, 3)
     words = escape(str(value))
+    if name in ("No.", "B/A", "A", "B"):
+        return f'<td class="number">{words}</td>'
     if name == "Runs" and value != UNKNOWN:
         words = f'<a href="{words}" target="_blank">steps</a>'
     if name == "Verdict":

@@ -41,8 +41,8 @@ def _compared(store: data.Store, pair: Pair) -> None:
     ordered = matches.in_order(found.matched)
     drawable, *_ = matches.comparable(ordered)
     largest = matches.gravest(drawable, CHANGES)
-    st.subheader(f"Largest changes from {plain(name_a)} to {plain(name_b)}")
     if largest:
+        st.subheader(f"Largest changes from {plain(name_a)} to {plain(name_b)}")
         drawn = [(place, match) for place, (_, match) in enumerate(largest, start=1)]
         st.vega_lite_chart(charts.ratios(drawn), alt="The ratio of B to A of the largest changes")
         table = matches.frame([match for _, match in largest], data.findings_of(store))
@@ -54,7 +54,7 @@ def _compared(store: data.Store, pair: Pair) -> None:
 def _key_figures(found: Sequence[Match], num_new: int, num_missing: int) -> None:
     verdicts = [match.judgement.verdict for match in found]
     metric = found[0].metric
-    figures: dict[str, tuple[object, str]] = {
+    figures: dict[str, tuple[str | int, str]] = {
         "Mean change": (_change(found), "The geometric mean of B/A over all judged matches"),
         **{
             charts.verdict_mark(one, metric): (verdicts.count(one), "Matches with this verdict")
@@ -65,7 +65,13 @@ def _key_figures(found: Sequence[Match], num_new: int, num_missing: int) -> None
     }
     with st.container(horizontal=True):
         for label, (value, meaning) in figures.items():
-            st.metric(label, str(value), border=True, width="content", help=meaning)
+            st.metric(
+                label,
+                value if isinstance(value, str) else f"{value:,}",
+                border=True,
+                width="content",
+                help=meaning,
+            )
 
 
 def _change(found: Sequence[Match]) -> str:
