@@ -22,11 +22,11 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 # $(call install_into,VENV,EXTRAS): perfdb with extras in a virtual environment. uv needs a tenth of
-# pip's time, but reads no pip.conf: where it finds no packages, pip takes its place.
+# pip's time, but reads no pip.conf: where it cannot install, pip does.
 define install_into
 	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(1)/bin/uv pip install --quiet --python $(1)/bin/python $(addprefix --find-links ,$(PIP_FIND_LINKS)) -c constraints.txt -e '.[$(2)]' || \
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check uv && \
+		$(1)/bin/uv pip install --quiet --python $(1)/bin/python $(addprefix --find-links ,$(PIP_FIND_LINKS)) -c constraints.txt -e '.[$(2)]' || \
 		$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(2)]'
 	touch $@
 endef

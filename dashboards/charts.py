@@ -81,7 +81,7 @@ def quantitative(field: str, **more: object) -> Spec:
     return {"field": field, "type": "quantitative", **more}
 
 
-TOLD: Final = [nominal(name) for name in ("case", "figure", "release", "origin")]
+TOOLTIP: Final = [nominal(name) for name in ("case", "figure", "release", "origin")]
 """What the mark of a result shows where it is pointed at."""
 
 
@@ -219,7 +219,9 @@ def bars(results: Sequence[Result], layout: ChartAxes) -> Spec:
         {"x": {"value": 0}, "text": nominal("label")},
     )
     bar = {"type": "bar", "height": 14, "yOffset": 15}
-    return tall(layered(rows, shared | {"tooltip": TOLD}, (bar, drawn), names), BAR_PX * len(rows))
+    return tall(
+        layered(rows, shared | {"tooltip": TOOLTIP}, (bar, drawn), names), BAR_PX * len(rows)
+    )
 
 
 PALER: Final = {"condition": {"test": "datum.origin === 'measured'", "value": 1}, "value": 0.45}
@@ -238,7 +240,7 @@ def lines(results: Sequence[Result], layout: ChartAxes, order: Sequence[str] = (
         "y": quantitative("value", title=layout.metric.title, axis=_axis(layout.metric)),
         "color": _color(results, layout),
         "detail": [nominal("framework"), nominal("origin")],
-        "tooltip": TOLD,
+        "tooltip": TOOLTIP,
     }
     shape = {"shape": nominal("origin", legend=None)}
     return tall(layered(rows, shared, ({"type": "line"}, {}), (points(70), shape)), LINES_PX)
@@ -317,7 +319,7 @@ def overlaid(official: Sequence[Result], mine: Result, metric: Metric) -> Spec:
         "x": log_axis("along", "GPUs", (row["along"] for row in rows)),
         "y": quantitative("value", title=metric.title, scale={"zero": False, "padding": 24}),
         "color": nominal("color", scale=_scale(colors), legend=LEGEND | {"title": None}),
-        "tooltip": TOLD,
+        "tooltip": TOOLTIP,
     }
     is_own = {"test": "datum.origin === 'unofficial'"}
     star = {

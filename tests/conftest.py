@@ -227,7 +227,7 @@ def store(request: pytest.FixtureRequest) -> URL:
 
 
 ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-"""Of a test in whose module others show that PostgreSQL does the same."""
+"""Of a test with fixtures that need `store`, where others show that PostgreSQL does the same."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

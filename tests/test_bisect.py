@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfdb.cli.bisect import between, is_changed, load, search
+from perfdb.cli.bisect import between, load
 from perfdb.compare import Judgement, Verdict
+from perfdb.compare.bisect import is_changed, search
 from perfdb.errors import InputError
 from tests.runner.megatron_worker import needs_megatron
 from tests.shell import Shell

@@ -24,7 +24,6 @@ from perfdb.record import Note, NoteCode, Outcome, Release
 from perfdb.rundir import RunDir, parse_steps
 from perfdb.validity import damage
 from tests import factories
-from tests.conftest import ON_SQLITE
 from tests.shell import Shell
 from tests.snapshots import snapshot
 from tests.trees import NEMO, PAGE, counted, rows_in_words, rows_of, write_tree, writing
@@ -47,9 +46,8 @@ def test_a_tree_is_ingested_and_the_second_time_nothing_changes(store: URL, tree
     assert (0, 0, 5, 0) == counted(ingest([moved], store, NEMO))
 
 
-@ON_SQLITE
 def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
-    store: URL, tmp_path: Path
+    sqlite: URL, tmp_path: Path
 ) -> None:
     """A run that failed is data: it is there, with the reason in words, and without a figure."""
     steps = factories.steps()
@@ -61,11 +59,11 @@ def test_every_outcome_is_stored_and_only_finished_runs_have_figures(
     cut.steps.write_text(cut.steps.read_text()[:-40])
     factories.write_run(tmp_path, run_id="crashed", outcome=None, ended_at=None, exit_code=None)
 
-    report = ingest([tmp_path], store, Options())
+    report = ingest([tmp_path], sqlite, Options())
 
     assert (len(Outcome) + 3, 0, 0, 0) == counted(report)
     stored = rows_in_words(
-        store,
+        sqlite,
         select(runs.c.run_id, results.c.outcome, results.c.withheld, results.c.step_time_s).join(
             results, results.c.run_id == runs.c.id
         ),
@@ -103,19 +101,18 @@ def test_a_run_that_was_finished_since_replaces_itself(store: URL, tmp_path: Pat
     assert (0, 0, 1, 0) == counted(ingest([tmp_path], store, Options()))
 
 
-@ON_SQLITE
-def test_a_page_edited_in_place_makes_a_revision(store: URL, tree: Path) -> None:
+def test_a_page_edited_in_place_makes_a_revision(sqlite: URL, tree: Path) -> None:
     """One figure changed: one revision, and the page's other row is as it was."""
-    ingest([tree], store, NEMO)
+    ingest([tree], sqlite, NEMO)
     page = tree / "published" / "nemo.md"
     page.write_text(PAGE.replace("12273", "12300"))
 
-    assert (0, 1, 4, 0) == counted(ingest([tree], store, NEMO))
+    assert (0, 1, 4, 0) == counted(ingest([tree], sqlite, NEMO))
     question = select(results.c.tokens_per_sec_per_gpu, results.c.source_line, sources.c.path)
     in_force = question.join(sources, results.c.source_id == sources.c.id).where(
         ~results.c.superseded, results.c.origin == "published"
     )
-    assert {(12300.0, 7, str(page)), (1563.0, 8, str(page))} == set(rows_in_words(store, in_force))
+    assert {(12300.0, 7, str(page)), (1563.0, 8, str(page))} == set(rows_in_words(sqlite, in_force))
 
 
 def test_results_of_no_stated_release_are_counted(sqlite: URL, tmp_path: Path) -> None:
@@ -444,26 +441,24 @@ def test_as_many_statements_tell_that_many_runs_are_unchanged_as_that_one_is(
     assert 4 == len({finding.release for finding in report.findings})
 
 
-@ON_SQLITE
-def test_another_run_of_the_same_id_is_rejected(store: URL, tmp_path: Path) -> None:
+def test_another_run_of_the_same_id_is_rejected(sqlite: URL, tmp_path: Path) -> None:
     """Which of the two is meant nobody can tell; the message names both."""
     first = factories.write_run(tmp_path / "one")
     later = factories.STARTED + timedelta(days=1)
     second = factories.write_run(tmp_path / "two", started_at=later, step_times=(5.0, 4.0, 4.0))
 
     for _ in range(2):
-        report = ingest([tmp_path], store, Options())
+        report = ingest([tmp_path], sqlite, Options())
         [problem] = report.rejected
         assert str(second.path) == problem.where
         assert f"the run 'llama3-8b_bf16_8gpu-1' of {first.path}" in problem.message
 
-    assert [(12.15,)] == rows_of(store, select(results.c.step_time_s))
+    assert [(12.15,)] == rows_of(sqlite, select(results.c.step_time_s))
     rejected = select(ingest_log.c.path).where(ingest_log.c.action == "rejected")
-    assert [(str(second.path),)] == rows_of(store, rejected)
+    assert [(str(second.path),)] == rows_of(sqlite, rejected)
 
 
-@ON_SQLITE
-def test_of_two_copies_of_a_run_the_one_that_tells_more_counts(store: URL, tmp_path: Path) -> None:
+def test_of_two_copies_of_a_run_the_one_that_tells_more_counts(sqlite: URL, tmp_path: Path) -> None:
     """In whatever order, again and again; of two whole ones that differ the first does."""
     whole = factories.write_run(tmp_path / "runs")
     copy = RunDir(tmp_path / "backup" / whole.path.name)
@@ -473,34 +468,33 @@ def test_of_two_copies_of_a_run_the_one_that_tells_more_counts(store: URL, tmp_p
     copy.steps.write_text(whole_steps[: len(whole_steps) // 2])
     said = f"has no more than {whole.path} of the run '{whole.path.name}', which stays as it is"
 
-    assert (1, 0, 0, 0) == counted(ingest([copy.path], store, Options()))
-    assert (0, 1, 0, 0) == counted(ingest([whole.path], store, Options()))
+    assert (1, 0, 0, 0) == counted(ingest([copy.path], sqlite, Options()))
+    assert (0, 1, 0, 0) == counted(ingest([whole.path], sqlite, Options()))
     for _ in range(2):
-        report = ingest([copy.path, whole.path], store, Options())
+        report = ingest([copy.path, whole.path], sqlite, Options())
         assert (0, 0, 2, 0) == counted(report)
         assert (str(copy.path), said) in [(note.where, note.reason) for note in report.notes]
 
     copy.steps.write_text(whole_steps)  # a copy without one of its files says the same
-    assert (0, 0, 1, 0) == counted(ingest([copy.path], store, Options()))
+    assert (0, 0, 1, 0) == counted(ingest([copy.path], sqlite, Options()))
     copy.steps.write_text(whole_steps.replace("12.", "1."))
-    report = ingest([copy.path], store, Options())
+    report = ingest([copy.path], sqlite, Options())
     [problem] = report.rejected
     assert f"of {whole.path} is in the store and differs" in problem.message
     in_force = select(results.c.step_time_s).where(~results.c.superseded)
-    assert [(12.15,)] == rows_of(store, in_force)
+    assert [(12.15,)] == rows_of(sqlite, in_force)
 
 
-@ON_SQLITE
 def test_a_run_that_was_done_again_in_its_directory_replaces_itself(
-    store: URL, tmp_path: Path
+    sqlite: URL, tmp_path: Path
 ) -> None:
     """The directory is the same, so it is a later state of it, whenever it started."""
     run = factories.write_run(tmp_path)
-    ingest([tmp_path], store, Options())
+    ingest([tmp_path], sqlite, Options())
 
     later = factories.STARTED + timedelta(days=1)
     run.write_record(factories.record(started_at=later))
-    assert (0, 1, 0, 0) == counted(ingest([tmp_path], store, Options()))
+    assert (0, 1, 0, 0) == counted(ingest([tmp_path], sqlite, Options()))
 
 
 AWKWARD = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfdb import recipe
-from perfdb.compare.reproduce import coverage
+from perfdb.compare.coverage import coverage
 from perfdb.recipe import RunSpec
 from perfdb.record import Case, Origin, Result
 from tests import seeds

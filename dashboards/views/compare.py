@@ -116,7 +116,7 @@ def _counted(found: Sequence[Match], name_a: str, name_b: str) -> None:
             if not counts[verdict] and verdict not in (Verdict.FASTER, Verdict.SLOWER):
                 continue
             label = charts.verdict_mark(verdict, found[0].metric)
-            st.metric(label, counts[verdict], border=True, width=140)
+            st.metric(label, f"{counts[verdict]:,}", border=True, width=140)
     figures = " or ".join(dict.fromkeys(METRICS[match.metric].title for match in found))
     st.caption(
         f"A is {plain(name_a)}, B is {plain(name_b)}, in {figures}. B/A is their ratio, 99 % its "

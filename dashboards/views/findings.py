@@ -32,7 +32,7 @@ def show() -> None:
     counts = Counter(one.kind for one in found)
     with st.container(horizontal=True):
         for kind in KINDS:
-            st.metric(kind.capitalize(), counts[kind], border=True, width=140)
+            st.metric(kind.capitalize(), f"{counts[kind]:,}", border=True, width=140)
     narrowed = _narrowed(found)
     rows = pd.DataFrame([_row(one) for one in narrowed[:LISTED]])
     first = f"The first {LISTED} of " if len(narrowed) > LISTED else ""

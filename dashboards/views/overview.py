@@ -54,24 +54,21 @@ def _compared(store: data.Store, pair: Pair) -> None:
 def _key_figures(found: Sequence[Match], num_new: int, num_missing: int) -> None:
     verdicts = [match.judgement.verdict for match in found]
     metric = found[0].metric
-    figures: dict[str, tuple[str | int, str]] = {
+    figures: dict[str, tuple[str, str]] = {
         "Mean change": (_change(found), "The geometric mean of B/A over all judged matches"),
         **{
-            charts.verdict_mark(one, metric): (verdicts.count(one), "Matches with this verdict")
+            charts.verdict_mark(one, metric): (
+                f"{verdicts.count(one):,}",
+                "Matches with this verdict",
+            )
             for one in (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.UNKNOWN)
         },
-        "New": (num_new, "Cases that only B has"),
-        "Missing": (num_missing, "Cases that only A has"),
+        "New": (f"{num_new:,}", "Cases that only B has"),
+        "Missing": (f"{num_missing:,}", "Cases that only A has"),
     }
     with st.container(horizontal=True):
         for label, (value, meaning) in figures.items():
-            st.metric(
-                label,
-                value if isinstance(value, str) else f"{value:,}",
-                border=True,
-                width="content",
-                help=meaning,
-            )
+            st.metric(label, value, border=True, width="content", help=meaning)
 
 
 def _change(found: Sequence[Match]) -> str:

@@ -4,9 +4,8 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isclose
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -18,15 +17,13 @@ from perfdb import recipe, units
 from perfdb.cli import another, gates, options
 from perfdb.cli.reproduce import DEFAULT, measured
 from perfdb.compare import Judgement, Side, Verdict, metric_for, report
+from perfdb.compare.bisect import SOUGHT, is_changed, search
 from perfdb.compare.verdict import judge
 from perfdb.errors import Diagnostic, InputError, RunError, nearest
 from perfdb.jsonfile import content_hash
 from perfdb.record import Frozen, must
 from perfdb.rundir import RunDir
 from perfdb.yamlfile import Document, parse, text_of, validate
-
-SOUGHT = (Verdict.SLOWER, Verdict.FASTER, Verdict.FAILED)
-"""The verdicts of the last version on the first that there is something to look for."""
 
 
 class Version(Frozen):
@@ -141,42 +138,6 @@ def between(versions: Sequence[Version], a: str, b: str, where: str) -> list[Ver
     first, last = names.index(a), names.index(b)
     some = versions[min(first, last) : max(first, last) + 1]
     return list(some if first < last else reversed(some))
-
-
-def search(count: int, is_changed: Callable[[int], bool | None]) -> tuple[int, int]:
-    """The last of `count` versions that is as the first, and the first that is as the last.
-
-    `is_changed` says of a version whether it is as the last one; None: unknown, and the
-    next one is asked. Only such versions may lie between the two.
-    """
-    low, high, untold = 0, count - 1, set[int]()
-    while left := [number for number in range(low + 1, high) if number not in untold]:
-        middle = left[len(left) // 2]
-        changed = is_changed(middle)
-        if changed is None:
-            untold.add(middle)
-        elif changed:
-            high = middle
-        else:
-            low = middle
-    return low, high
-
-
-def is_changed(found: Judgement, sought: Verdict, least: float) -> bool | None:
-    """Whether a version has the verdict that is looked for; None where it is unknown.
-
-    A change of speed counts that is `least` or more, as a fraction. What is too noisy for a verdict
-    has not changed where its whole interval is nearer than that.
-    """
-    if found.verdict is sought:
-        return sought is Verdict.FAILED or found.reaches(least)
-    if sought is Verdict.FAILED:
-        return False if found.ratio is not None else None
-    if found.verdict in (Verdict.SAME, Verdict.SLOWER, Verdict.FASTER):
-        return False
-    apart = [abs(end - 1) for end in (found.low, found.high) if end is not None]
-    is_near = bool(apart) and max(apart) < least and not isclose(max(apart), least)
-    return False if is_near else None
 
 
 @dataclass

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from perfdb.audit import report
 from perfdb.audit.review import REVIEWED, accepted
-from perfdb.cli import baseline, tables
+from perfdb.cli import tables
 from perfdb.cli.options import NEVER, Command
-from perfdb.compare import Choice, Comparison, releases
+from perfdb.compare import Choice, Comparison, baselines, releases
 from perfdb.compare.accepted import FILE
 from perfdb.compare.releases import open_errors
 from perfdb.compare.report import why_nothing
@@ -153,7 +153,7 @@ def named_pairs(
 ) -> tuple[tuple[Choice, Choice], ...]:
     """The releases that two names mean, of each of these frameworks. Raises InputError."""
     known = releases.known_releases(connection)
-    return releases.both_named(a, b, known, frameworks, baseline.read())
+    return releases.both_named(a, b, known, frameworks, baselines.read())
 
 
 def compared(

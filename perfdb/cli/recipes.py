@@ -233,7 +233,7 @@ def coverage(
     PATHS are recipe files or folders. The default is recipes/. A row is reproduced if the measured
     case is at least as fast. With --deep, the summary also counts the cases that can be built.
     """
-    from perfdb.compare import reproduce
+    from perfdb.compare import coverage as covered
     from perfdb.compare.releases import scope_of
     from perfdb.db.session import reading_current, store_url
     from perfdb.queries.results import current, read
@@ -242,16 +242,14 @@ def coverage(
     specs = [spec for file in _load(paths, max_cases) for spec in file.points]
     with reading_current(store_url(only.pop("db"))) as connection:
         wanted = within(connection, current(), scope_of(connection, **only))
-        rows = reproduce.coverage(read(connection, wanted), specs)
+        rows = covered.coverage(read(connection, wanted), specs)
     covering = {it.spec.name: it.spec for it in rows if it.spec}
     checks = _deep_check().check([*covering.values()]) if deep else []
-    counts = reproduce.coverage_summary(rows, {it.name: it.ok for it in checks} if deep else None)
+    counts = covered.summary(rows, {it.name: it.ok for it in checks} if deep else None)
     if as_json:
         print_json(counts)
     else:
-        print_table(
-            "Coverage", reproduce.COVERAGE_COLUMNS, map(reproduce.coverage_cells, rows), ("Source",)
-        )
+        print_table("Coverage", covered.COLUMNS, map(covered.cells, rows), ("Source",))
         built = f"{counts['buildable']} can be built, " if deep else ""
         click.echo(
             f"{counts['with_recipe']} of {counted(len(rows), 'published row')} have a recipe, "

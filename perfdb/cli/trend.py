@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
-from perfdb.cli import baseline, gates, options
+from perfdb.cli import gates, options
 from perfdb.compare import (
     Choice,
     Judgement,
     Level,
     Verdict,
+    baselines,
     marked,
     releases,
     report,
@@ -110,7 +111,7 @@ def trend(
             else releases.results_of_words(connection, asked, scope)
         )  # fmt: skip
         if since:
-            starts = releases.all_named(since, choices, baseline.read())
+            starts = releases.all_named(since, choices, baselines.read())
             results = releases.since(results, choices, starts)
     keys = tuple(word.lower() for word in asked if releases.is_key(word))
     of_each = None if only["each_case"] or gate else keys

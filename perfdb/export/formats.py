@@ -17,8 +17,6 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """How a text begins that a spreadsheet takes for a formula."""
 
 Cell = str | int | float | bool | None
-_REWRITTEN: Final = (bool, str)
-"""The cells that CSV does not always have as Python prints them."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def _csv_lines(rows: Iterable[Iterable[Cell]]) -> list[bytes]:
     writer = csv_writer.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     # csv writes unknown cells and numbers as `text` does, and faster.
     writer.writerows(
-        [_plain(cell) if isinstance(cell, _REWRITTEN) else cell for cell in row] for row in rows
+        [_plain(cell) if isinstance(cell, bool | str) else cell for cell in row] for row in rows
     )
     return [line.removesuffix("\r\n").encode() + b"\n" for line in lines]
 

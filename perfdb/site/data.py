@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from perfdb.audit.report import counts
-from perfdb.compare.reproduce import RowCoverage
+from perfdb.compare.coverage import RowCoverage
 from perfdb.compare.run_diff import RunFacts
 from perfdb.messages import note_text
 from perfdb.recipe import RecipeFile

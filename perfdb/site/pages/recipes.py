@@ -11,8 +11,8 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from perfdb import recipe, units
-from perfdb.compare import reproduce
-from perfdb.compare.reproduce import Corrections, Provenance, RecipeCase, RowCoverage
+from perfdb.compare.coverage import REPRODUCED, Corrections, RowCoverage, coverage, summary
+from perfdb.compare.reproduce import Provenance, RecipeCase, case_of
 from perfdb.compare.run_diff import of_spec
 from perfdb.compare.verdict import Verdict
 from perfdb.groups import grouped
@@ -68,7 +68,7 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
             verdicts = read_json(checked, DeepChecks).deep
     file_of = {id(spec): file for file in files for spec in file.points}
     by_text = {file.reference.sha256: [file] for file in files}
-    rows = reproduce.coverage(found.current, [spec for file in files for spec in file.points])
+    rows = coverage(found.current, [spec for file in files for spec in file.points])
     of_rows = {}
     for it in rows:
         if it.spec:
@@ -79,7 +79,7 @@ def with_recipes(found: SiteData, folder: Path | None) -> SiteData:
     for run in found.runs:
         some = by_text.get(run.record.recipe.sha256, ()) if run.record else files
         kept = {file.name: file.sha256 for file in run.files}
-        one = reproduce.case_of(run.result, run.record, some)
+        one = case_of(run.result, run.record, some)
         known = Provenance(run.result, run.facts, run.record, one, kept)
         runs.append(replace(run, record=None, provenance=known.document))
     return replace(
@@ -235,7 +235,7 @@ def _told(counts: Mapping[str, str]) -> str:
 def _counts(rows: Sequence[RowCoverage], data: SiteData) -> Mapping[str, str]:
     """How many rows are in each stage, as `perfdb recipes coverage --deep` counts them."""
     built = {it.spec.name: data.buildable.get(it.spec.case.key) for it in rows if it.spec}
-    found = reproduce.coverage_summary(rows, built if data.buildable else None)
+    found = summary(rows, built if data.buildable else None)
     return {title: units.text(found[name]) for name, title in STAGES.items()}
 
 
@@ -293,7 +293,7 @@ def _cells(it: CoveredRow) -> Cells:
     row, name, verdict = it.row, it.recipe, units.text(it.verdict)
     work = cells.work(row)
     fixed = (f"{field} {a} → {b}" for field, (a, b) in it.corrections.items())
-    is_reproduced = it.verdict in reproduce.REPRODUCED
+    is_reproduced = it.verdict in REPRODUCED
     return [
         HtmlCell(href(work, addresses.table_row(row)), sort=work),
         row.system_title,
