@@ -103,8 +103,8 @@ def _precision(known: Sequence[str | None]) -> Sequence[str | None]:
 def _group(found: Sequence[Match]) -> str | None:
     """The group of verdicts that the table is narrowed to."""
     counts = {name: len(some) for name, some in triage.groups(found).items()}
-    words = {ALL: f"All {len(found)}"}
-    words |= {name: f"{name.replace('-', ' ').capitalize()}: {n}" for name, n in counts.items()}
+    words = {ALL: f"All {len(found):,}"}
+    words |= {name: f"{name.replace('-', ' ').capitalize()}: {n:,}" for name, n in counts.items()}
     group = remembered("Show", list(words), ALL, "only", lambda name: words.get(name, name))
     return None if group == ALL else group
 
