@@ -5,8 +5,8 @@ a project of its own: the tables of all releases as raw HTML; with --pipe all ta
 documents as pipe tables; and every document with all that stands in it as raw HTML. The site is
 held against the last: as many documents, the same tables, nothing read, nothing made. Its own time
 includes reading the store, its data files and its downloads. After one more result it is held
-against that project too, with the same documents changed: less than Sphinx takes to read and write
-them it cannot take. Seconds are those of the processor; what else runs on the machine still makes
+against that project with the same documents changed: less than Sphinx takes to read and write them
+it cannot take. Seconds are those of the processor; what else runs on the machine still makes
 them a third more or less, so that only ratios of one run mean anything.
 """
 
@@ -27,18 +27,23 @@ from bs4.element import Tag
 
 import perfdb
 from perfdb import ingest
+from perfdb.catalog import models, names
 from perfdb.db.session import store_url
+from perfdb.flops import flops_per_token
 from perfdb.pages.base import PageContext
 
 SIZES = ("100:1", "1000:4")
 LIMIT_WHOLE = 1.5
 """How many times as long as raw HTML a whole build may take."""
-LIMIT_IDLE, LIMIT_MORE = 1.3, 2
-"""How many times as long as plain Sphinx with nothing to do a build may take that has nothing to
-do, and one after one more result."""
-REPEATS, MANY = 5, 5000
-"""How often a whole build is measured, in turns with raw HTML; once where it has many results."""
+LIMIT_IDLE = 1.3
+"""How many times as long as plain Sphinx a build may take that has nothing to do."""
+LIMIT_MORE = 2.5
+"""How many times as long as plain Sphinx, with the same documents changed, a build may take after
+one more result."""
+REPEATS, REPEATS_OF_MANY, MANY = 5, 2, 5000
+"""How often a whole build is measured, in turns with raw HTML; less where it has many results."""
 MORE = "perfdb.site, one more result"
+THOSE = "raw HTML, those documents"
 MODELS = ("Llama3 8B", "Llama3 70B", "Mixtral-8x7B", "Nemotron-15B", "Qwen3 MoE 30B")
 SYSTEMS = ("DGX-H100", "DGX-B200", "DGX-GB200")
 HEAD = (
@@ -53,7 +58,21 @@ source_suffix = {{".md": "markdown"}}
 """
 SITE = "perfdb.site"
 SAME = "raw HTML, same documents"
-INDEX = "# Site\n\n```{toctree}\n:glob:\n\n**\n```\n"
+INDEX = """# Site
+
+```{toctree}
+performance/index
+models/index
+systems/index
+performance/systems
+scaling/index
+changes/index
+performance/coverage
+```
+"""
+"""What the guide to publishing has people write, of pages that a store without runs has."""
+BLOCKS = "```{perfdb-page}\n```"
+"""What a document has in place of what is made from the store."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +118,28 @@ def made(root: Path, extensions: list[str], url: str = "") -> Project:
     return project
 
 
-def row(number: int) -> list[str]:
-    """A row of a page, no two of which are the same case."""
-    sizes = [8, 128 + 8 * number, 1 + number % 2, 4096, 2, 1, 1, 1, 1, 4]
-    figures = [f"{9000 + number % 977:,}", f"{600 + number % 389}"]
-    return [MODELS[number % len(MODELS)], "FP8", *map(str, sizes), *figures]
+def row(case: int, release: int) -> list[str]:
+    """A row of a page: what it ran is known by `case`, how fast by the release.
+
+    Its figures fit each other, so that the audit has nothing against most rows, as it is with
+    pages that people publish.
+    """
+    model = MODELS[case % len(MODELS)]
+    accumulation = 1 + case // len(MODELS)
+    sizes = [8, 8 // 2 * accumulation, 1, 4096, 2, 1, 1, 1, 1, accumulation]
+    tflops = 300 + (case * 37 + release * 11) % 200
+    known = names.model(model)
+    assert isinstance(known, names.ModelName)
+    per_token = flops_per_token(models()[known.name], 4096)
+    assert per_token is not None
+    return [model, "FP8", *map(str, sizes), f"{tflops * 1e12 / per_token:,.0f}", f"{tflops}"]
 
 
-def written(path: Path, release: str, numbers: range) -> Path:
+def written(path: Path, release: int, cases: range) -> Path:
     """A published page with a table for each system."""
-    lines = ["---", "perfdb:", "  framework: nemo", f"  release: '{release}'", "---", ""]
+    lines = ["---", "perfdb:", "  framework: nemo", f"  release: '{release}.0'", "---", ""]
     for place, system in enumerate(SYSTEMS):
-        own = [row(number) for number in numbers if number % len(SYSTEMS) == place]
+        own = [row(case, release) for case in cases if case % len(SYSTEMS) == place]
         lines += [f"### System: {system}", "", piped([list(HEAD), *own]), ""]
     path.write_text("\n".join(lines))
     return path
@@ -127,8 +156,8 @@ def store(folder: Path, results: int, pages: int) -> str:
     url = store_url(str(folder / "store.sqlite"))
     each = results // pages
     files = [
-        written(folder / f"page-{page}.md", f"{page + 1}.0", range(page * each, (page + 1) * each))
-        for page in range(pages)
+        written(folder / f"page-{release}.md", release, range(each))
+        for release in range(1, pages + 1)
     ]
     report = ingest.ingest(files, url, ingest.Options(PageContext()))
     assert report.new == each * pages, report
@@ -144,10 +173,10 @@ def by_hand(root: Path, site: Project, pages: str, body: Callable[[Tag], str]) -
         article = html.select_one("article.bd-article")
         if article is None or article.h1 is None or name == Path("index"):
             continue
-        title = article.h1.extract().get_text().removesuffix("#")
+        article.h1.extract()
         page = project.docs / f"{name}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(f"# {title}\n\n{body(article)}\n")
+        page.write_text(document.read_text().replace(BLOCKS, body(article)))
     return project
 
 
@@ -187,7 +216,7 @@ def compared(results: int, pages: int, *, pipe: bool) -> bool:
         peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
         same = by_hand(root / "same", ours, "**/*.md", whole)
         seconds[SAME] = same.build_s()
-        for _ in range(REPEATS - 1 if results < MANY else 0):
+        for _ in range((REPEATS if results < MANY else REPEATS_OF_MANY) - 1):
             seconds[SITE] = min(seconds[SITE], ours.anew_s())
             seconds[SAME] = min(seconds[SAME], same.anew_s())
         seconds["raw HTML, same tables"] = by_hand(
@@ -198,12 +227,12 @@ def compared(results: int, pages: int, *, pipe: bool) -> bool:
             seconds["pipe tables, same documents"] = pipe_tables.build_s()
         again = {SITE: min(ours.build_s() for _ in range(3))}
         again[SAME] = min(same.build_s() for _ in range(3))
-        more = written(root / "more.md", f"{pages}.0", range(results, results + 1))
+        more = written(root / "more.md", pages, range(results // pages, results // pages + 1))
         ingest.ingest([more], store_url(url), ingest.Options(PageContext()))
         before = ages(ours.root / "html")
         again[MORE] = ours.build_s()
         touch(same.docs, before, ages(ours.root / "html"))
-        again["raw HTML, those documents"] = same.build_s()
+        again[THOSE] = same.build_s()
         documents = len([*same.docs.rglob("*.md")])
     return report(Times(results, pages, documents, seconds, again, peak_mb))
 
@@ -240,14 +269,16 @@ def report(found: Times) -> bool:
     ours = found.builds[SITE]
     for name, seconds in found.builds.items():
         print(f"  {name:30} {seconds:7.2f} s   perfdb.site is {ours / seconds:4.2f} ×")
-    idle = found.again[SAME]
+    idle, those = found.again[SAME], found.again[THOSE]
     for name, seconds in found.again.items():
         print(f"  again: {name:30} {seconds:7.2f} s   {seconds / idle:4.2f} × plain Sphinx")
     print(
         f"  {ours / found.documents * 1000:.0f} ms a document, "
         f"{ours / found.results * 1000:.2f} s per 1,000 results, {found.peak_mb:,} MB at most"
     )
-    is_quick = found.again[SITE] <= LIMIT_IDLE * idle and found.again[MORE] <= LIMIT_MORE * idle
+    more = found.again[MORE]
+    print(f"  one more result: {more / those:4.2f} × plain Sphinx with the same documents changed")
+    is_quick = found.again[SITE] <= LIMIT_IDLE * idle and more <= LIMIT_MORE * those
     return ours <= LIMIT_WHOLE * found.builds[SAME] and is_quick
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from typing import Final, Generic, Literal, TypeVar, get_args
 
 from perfdb import metrics
@@ -69,9 +70,9 @@ def best_of_each(
     results: Iterable[Some], metric: str, key: Callable[[Some], Key]
 ) -> dict[Key, Some]:
     """For each key the result of the highest figure; rows with open errors are left out."""
-    clean = [it for it in results if figure(it, metric) is not None and not it.has_open_errors]
-    rising = sorted(clean, key=lambda result: figure(result, metric) or 0.0)
-    return {key(result): result for result in rising}
+    figures = [(figure(it, metric), it) for it in results if not it.has_open_errors]
+    known = [(value, it) for value, it in figures if value is not None]
+    return {key(it): it for _, it in sorted(known, key=itemgetter(0))}
 
 
 def qualifiers(result: Result) -> str:

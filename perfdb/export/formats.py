@@ -120,7 +120,7 @@ def _csv_lines(rows: Iterable[Iterable[Cell]]) -> list[bytes]:
 
 def _json(table: Table) -> bytes:
     """A list with an object for each row that has every column, null if unknown."""
-    return b"[\n" + b",\n".join(table.objects) + b"\n]\n"
+    return b"[\n%b\n]\n" % b",\n".join(table.objects)
 
 
 def _markdown(table: Table) -> bytes:

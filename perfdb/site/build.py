@@ -28,6 +28,7 @@ from perfdb.site import files, read, redaction, settings
 from perfdb.site.data import SiteData, SiteResult
 from perfdb.site.downloads import WrittenRow, joined, selected, write_table, written
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
+from perfdb.site.kept import KeptBuild, KeptPairs
 from perfdb.site.page import SitePage, key_of
 from perfdb.site.pages import (
     audits,
@@ -80,9 +81,9 @@ class Site:
         return store_url(self.options.address)
 
     @cached_property
-    def kept(self) -> read.KeptRows:
-        """What the last build has read of each release."""
-        return read.KeptRows(self.layout.releases)
+    def kept(self) -> KeptBuild:
+        """What the last build has made of the store."""
+        return KeptBuild(self.layout.kept)
 
     @cached_property
     def data(self) -> SiteData:
@@ -91,10 +92,12 @@ class Site:
             if self.options.address is None and is_missing(self.url):
                 return with_comparisons(SiteData())
             catalogue.systems(), catalogue.models()  # else perfdb.toml is read within a page
-            found = read.stored(self.url, _entries(self.options.accepted), self.kept.rows)
+            found = read.stored(self.url, _entries(self.options.accepted), self.kept.releases)
             found = settings.of_profile(found, self.options.profile)
             found = recipes.with_recipes(found, self.options.recipes)
-            found = with_comparisons(found, self.options.notes, hostnames=self.options.hostnames)
+            found = with_comparisons(
+                found, self.options.notes, self.kept.pairs, hostnames=self.options.hostnames
+            )
         except (PerfdbError, DBAPIError) as error:
             raise ExtensionError(f"perfdb.site: {error}") from error
         return found
@@ -119,7 +122,7 @@ class Site:
         """The place of each current result in the table of its release, by its number."""
         return {
             result.result_id: (release.exported, place)
-            for release in self.kept.rows.values()
+            for release in self.kept.releases.values()
             for place, result in enumerate(release.current)
         }
 
@@ -153,7 +156,7 @@ class Site:
         everything = layout.root / DOWNLOADS / EVERYTHING
         if found.current:
             shown = {(it.framework, it.release) for it in found.current}
-            tables = [it.exported for name, it in self.kept.rows.items() if name in shown]
+            tables = [it.exported for name, it in self.kept.releases.items() if name in shown]
             kept.update(write_table(everything, joined(tables)))
         else:
             for gone in everything.parent.glob(f"{EVERYTHING}.*"):
@@ -164,13 +167,18 @@ class Site:
 
 
 def with_comparisons(
-    found: SiteData, notes: Path | None = None, *, hostnames: bool = False
+    found: SiteData,
+    notes: Path | None = None,
+    kept: KeptPairs | None = None,
+    *,
+    hostnames: bool = False,
 ) -> SiteData:
     """The data with what several kinds of pages show of it.
 
+    `kept`: the comparisons of an earlier build. It then holds those of this one.
     Raises InputError for notes, in a folder, on what a report does not have.
     """
-    made = release_pairs.compared(found.current)
+    made = release_pairs.compared(found.current, {} if kept is None else kept)
     return replace(
         found,
         pairs=tuple(release_pairs.told(pair, found.audited, notes) for pair in made),

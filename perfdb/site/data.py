@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from perfdb.audit.report import counts
 from perfdb.compare.coverage import RowCoverage
@@ -208,6 +208,10 @@ class Audited:
     def __repr__(self) -> str:
         return f"Audited({self.digest})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As for a result: pydantic restores what it has made one by one."""
+        return _audited, (self.result, self.anchor, [*map(vars, self.findings)], self.digest)
+
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """How grave each of its findings is, or that it is explained."""
@@ -222,6 +226,15 @@ class Audited:
     def open(self) -> list[Finding]:
         """Its errors and warnings that nobody has explained."""
         return [it for it in self.objections if it.kind in GRAVE]
+
+
+def _audited(
+    result: SiteResult, anchor: str, findings: Iterable[dict[str, Any]], digest: str
+) -> Audited:
+    made = tuple(Finding.model_construct(**one) for one in findings)
+    known = Audited(result=result, anchor=anchor, findings=made)
+    vars(known)["digest"] = digest
+    return known
 
 
 KINDS: Final = (*(severity.value for severity in Severity), "explained")

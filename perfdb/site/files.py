@@ -38,9 +38,12 @@ DECLARING: Final = ("{perfdb-release-page}", "{perfdb-table}")
 """What a page written by hand has in it when it takes the place of one that is made."""
 
 _SQLITE: Final = "sqlite:///"
-_SETTLED_NS: Final = 2_000_000_000
-"""A file that was written a moment ago may be written again without looking younger: file systems
-keep times in steps of up to two seconds."""
+_SECOND_NS: Final = 1_000_000_000
+_SETTLED_NS: Final = 50_000_000
+"""A file that was written a moment ago may be written again without looking younger: Linux keeps
+times in steps of up to ten milliseconds."""
+_SETTLED_SECONDS_NS: Final = 2 * _SECOND_NS
+"""The same where a time is a whole second: file systems such as FAT keep steps of two seconds."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,9 @@ class SiteLayout:
         return self.root / GENERATED / "files" / file.sha256[:16] / name
 
     @property
-    def releases(self) -> Path:
-        """The folder of what the last build has read of each release."""
-        return self.root / GENERATED / "releases"
+    def kept(self) -> Path:
+        """The folder of what the last build has made of the store."""
+        return self.root / GENERATED / "kept"
 
     @property
     def done(self) -> Path:
@@ -129,7 +132,8 @@ def is_made(page: Path) -> bool:
 
 def write(path: Path, content: bytes) -> Path:
     """Write a file unless it has just this content."""
-    if not path.is_file() or path.read_bytes() != content:
+    is_same = path.is_file() and path.stat().st_size == len(content)
+    if not is_same or path.read_bytes() != content:
         replace(path, content)
     return path
 
@@ -177,7 +181,7 @@ def publish(root: Path, out: Path, used: Iterable[Path]) -> None:
     wanted |= set(made.glob(f"{EVERYTHING}.*"))
     copies = {site / path.relative_to(made): path for path in wanted}
     for copy, path in copies.items():
-        if not copy.is_file() or copy.read_bytes() != path.read_bytes():
+        if not copy.is_file() or _hash(copy) != _hash(path):
             replace(copy, path.read_bytes())
             shutil.copystat(path, copy)  # of the same age, by which the next build knows it
     for path in [*made.rglob("*.*"), *site.rglob("*.*")]:
@@ -215,7 +219,9 @@ def state_of_file(path: Path) -> str | None:
     journals = [path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal")]
     read = [path, *(one for one in journals if one.is_file() and one.stat().st_size)]
     stats = {one.name: one.stat() for one in read}
-    if time.time_ns() - max(one.st_mtime_ns for one in stats.values()) < _SETTLED_NS:
+    newest = max(one.st_mtime_ns for one in stats.values())
+    settled = _SETTLED_NS if newest % _SECOND_NS else _SETTLED_SECONDS_NS
+    if time.time_ns() - newest < settled:
         return None
     known = {
         name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns)

@@ -1,15 +1,15 @@
 """Everything that the pages show, read from the store in one read-only transaction.
 
-What was read of a release is used again as long as its rows are the same: `KeptRelease`.
+What was read of a release is used again as long as its rows are the same: `perfdb.site.kept`.
 """
 
 import hashlib
 import pickle
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sqlalchemy import URL, Connection, Select
@@ -23,14 +23,13 @@ from perfdb.compare import run_diff
 from perfdb.compare.releases import builds, known_releases
 from perfdb.db.session import reading, require_current, store_url
 from perfdb.db.sources import content
-from perfdb.export.formats import WrittenTable
 from perfdb.groups import grouped
 from perfdb.hardware import without_secrets
 from perfdb.queries import Rows, catalog, fingerprints, results, runs
 from perfdb.queries.catalog import row_versions
 from perfdb.queries.fingerprints import ReleaseName
 from perfdb.record import Finding, RunKind, Severity
-from perfdb.site import downloads, files, redaction
+from perfdb.site import downloads, redaction
 from perfdb.site.data import (
     KINDS,
     MOST_STEPS,
@@ -46,8 +45,9 @@ from perfdb.site.data import (
     SourceData,
     flag_of,
 )
-from perfdb.site.pages.revisions import ReleaseChangelog, of_release
-from perfdb.site.pages.scaling import ScalingPage, of_results
+from perfdb.site.kept import Kept, KeptRelease
+from perfdb.site.pages.revisions import of_release
+from perfdb.site.pages.scaling import of_results
 from perfdb.text import ESCAPE, decoded
 
 if TYPE_CHECKING:
@@ -58,78 +58,6 @@ StoredRow = dict[str, object]
 
 MOST_LISTED_BYTES: Final = 1 << 20
 """No line of a larger file is shown: it would have to be unpacked for each build."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptRelease:
-    """What was read of a release: its values as `SiteData` has them, of this release alone.
-
-    `fingerprint` is of the rows of the store; `context` of what else the values are made of: the
-    order of releases, titles that only pages print, and who accepted which finding.
-    `unknown` are the models that the catalog lacks, with the first result and what its page calls
-    the model. `raised` are the values of the findings as the audit made them, which few builds
-    read. `exported` are the current results in the file of all.
-    """
-
-    fingerprint: str = ""
-    context: str = ""
-    release_ids: frozenset[int]
-    unknown: Mapping[str, tuple[int, str]]
-    raised: bytes
-    results: tuple[SiteResult, ...]
-    current: tuple[SiteResult, ...]
-    runs: tuple[RunData, ...]
-    audited: tuple[Audited, ...]
-    changelog: ReleaseChangelog
-    scaling: tuple[ScalingPage, ...]
-    exported: WrittenTable
-
-    @property
-    def findings(self) -> list[Finding]:
-        """What the audit found, as if nobody had accepted any of it."""
-        return [Finding.model_construct(**one) for one in pickle.loads(self.raised)]
-
-
-Kept = dict[ReleaseName, KeptRelease]
-"""What is known of each release."""
-_SEAL_DIGITS: Final = 64
-
-
-class KeptRows:
-    """What a build has read, for the next one: the rows of each release in a file of a folder.
-
-    `rows` is what is known now.
-    What was made with other code, or is damaged, is left out: it is read from the store again.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.rows: Kept = {}
-        for path in folder.glob("*.pickle"):
-            content = memoryview(path.read_bytes())
-            if content[:_SEAL_DIGITS] == _seal(content[_SEAL_DIGITS:]):
-                name, rows = pickle.loads(content[_SEAL_DIGITS:])
-                self.rows[name] = rows
-        self._written = dict(self.rows)
-
-    def save(self) -> set[Path]:
-        """Write what was read anew; the files of all that is known."""
-        paths = set()
-        for name, rows in self.rows.items():
-            named = hashlib.sha256(repr(name).encode(errors="surrogatepass")).hexdigest()
-            path = self.folder / f"{named[:16]}.pickle"
-            if self._written.get(name) is not rows:
-                content = pickle.dumps((name, rows), pickle.HIGHEST_PROTOCOL)
-                files.replace(path, _seal(content) + content)
-            paths.add(path)
-        return paths
-
-
-def _seal(content: bytes | memoryview) -> bytes:
-    """The same for the same content of the same code and settings."""
-    known = hashlib.sha256(f"{files.code()} {files.own_catalog()!r}".encode())
-    known.update(content)
-    return known.hexdigest().encode()
 
 
 @dataclass(kw_only=True)
@@ -321,7 +249,7 @@ def _made(
         key = int(str(row["result_id"]))
         marks = _marks(found[key], anchors[key]) if key in found else {}
         build = across.order.get(int(str(row["release_id"])), 0)
-        every.append(make(row | marks | {"build": build}))
+        every.append(make(_interned(row) | marks | {"build": build}))
     current = [result for result in every if result.run_kind in (None, RunKind.BENCHMARK)]
     revisions = list(map(_maker(ResultRevision), _relocated(read.revisions, across.titles)))
     shown = tuple(_shown(across.numbers, current))
@@ -383,6 +311,14 @@ def _relocated(rows: Iterable[StoredRow], titles: Mapping[str, str]) -> Iterator
             "notes": tuple(row["notes"]) if isinstance(row["notes"], list) else row["notes"],
             "source": redaction.of_path(str(row["source"]), str(row["run_id"] or "") or None),
         }
+
+
+def _interned(row: StoredRow) -> StoredRow:
+    """A row whose texts are one object with equal texts of others: so files of rows are short."""
+    return {
+        name: sys.intern(it) if type(it) is str else _interned(it) if type(it) is dict else it
+        for name, it in row.items()
+    }
 
 
 def _titled(row: StoredRow) -> str:
@@ -464,4 +400,4 @@ def _maker(kind: type[Kind]) -> Callable[[StoredRow], Kind]:
 def _dicts(connection: Connection, question: Select[*tuple[object, ...]]) -> Iterator[StoredRow]:
     answer = connection.execute(question)
     keys = list(answer.keys())
-    return (dict(zip(keys, row, strict=True)) for row in answer)
+    return (dict(zip(keys, row, strict=True)) for row in answer.all())  # faster than one by one

@@ -13,9 +13,10 @@ from perfdb.ingest import withdraw
 from perfdb.queries.fingerprints import ReleaseName
 from perfdb.record import Figures
 from perfdb.site import files, read
-from perfdb.site.build import Site
+from perfdb.site.build import Site, with_comparisons
 from perfdb.site.files import BuildOptions, SiteLayout
-from perfdb.site.read import Kept, KeptRows
+from perfdb.site.kept import Kept, KeptBuild, KeptPairs
+from perfdb.site.pages.release_pairs import ReleasePair
 from tests.factories import case, published, release, stored, write_run
 
 PAGE = "data/published/nemo.md"
@@ -138,21 +139,50 @@ def test_what_is_read_after_one_result_does_not_grow_with_the_others(tmp_path: P
     assert {it for it in changed if it.startswith("sources/")} == set()
 
 
+def test_comparisons_of_releases_that_are_the_same_are_kept(sqlite: URL) -> None:
+    """A slower newest release changes its own comparison, not the one before it."""
+
+    def pairs(kept: KeptPairs) -> dict[str, ReleasePair]:
+        found = with_comparisons(read.stored(sqlite), kept=kept)
+        assert found.pairs == with_comparisons(read.stored(sqlite)).pairs
+        return {one.after: one for one in kept.values()}
+
+    def store_release(version: str, tokens: float) -> None:
+        figures = Figures(tokens_per_sec_per_gpu=tokens)
+        one = published(figures=figures, release=release(version, framework="nemo"))
+        stored(sqlite, one, page=f"data/published/{version}.md")
+
+    kept: KeptPairs = {}
+    for version in ("25.02", "25.04", "25.07"):
+        store_release(version, 12_000)
+    before = pairs(kept)
+    store_release("25.07", 9_000)
+    after = pairs(kept)
+    assert [*before] == [*after] == ["25.07", "25.04"]
+    assert after["25.04"] is before["25.04"]
+    ratios = [it["25.07"].comparison.matched[0].judgement.ratio for it in (before, after)]
+    assert ratios == [1, 0.75]
+
+
 def test_what_is_damaged_or_of_other_settings_is_not_used(
     sqlite: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is whole is the same as it was read."""
     folder = tmp_path / "kept"
-    made = KeptRows(folder)
-    made.rows |= filled(sqlite, tmp_path)
-    assert len(made.save()) == 3
-    again = KeptRows(folder)
-    assert again.rows == made.rows
-    path = next(iter(again.save()))
-    path.write_bytes(path.read_bytes()[:-1] + b"!")
-    assert len(KeptRows(folder).rows) == 2
+    made = KeptBuild(folder)
+    made.releases |= filled(sqlite, tmp_path)
+    with_comparisons(read.stored(sqlite), kept=made.pairs)
+    assert len(made.save()) == 4
+    again = KeptBuild(folder)
+    assert (again.releases, [*again.pairs]) == (made.releases, [*made.pairs])
+    for path in again.save():
+        path.write_bytes(path.read_bytes()[:-1] + b"!")
+        break
+    found = KeptBuild(folder)
+    assert len(found.releases) + len(found.pairs) == 3
     own = tmp_path / "perfdb.toml"
     own.write_text("")
     monkeypatch.setenv("PERFDB_CONFIG", str(own))
     assert files.own_catalog() == b""
-    assert KeptRows(folder).rows == {}
+    found = KeptBuild(folder)
+    assert (found.releases, found.pairs) == ({}, {})

@@ -164,6 +164,18 @@ def test_a_store_of_the_future_is_read_each_time(project: Project) -> None:
     settle(project.store)
 
 
+@pytest.mark.parametrize(("fraction_ns", "is_known"), [(250_000_000, True), (0, False)])
+def test_a_store_written_a_second_ago_is_known_where_times_have_fractions(
+    project: Project, fraction_ns: int, is_known: bool
+) -> None:
+    """Where they have none, it may have been written twice in the same second."""
+    second_ns = 10**9
+    then = (time.time_ns() // second_ns - 1) * second_ns + fraction_ns
+    os.utime(project.store, ns=(then, then))
+    assert (files.state_of_file(project.store) is not None) is is_known
+    settle(project.store)
+
+
 def removed(path: Path) -> None:
     path.unlink()
 

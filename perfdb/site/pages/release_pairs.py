@@ -1,8 +1,10 @@
 """Each release against the newest before it that shares work: which pairs, and their outcome."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,7 @@ from perfdb.record import Finding
 from perfdb.site import addresses
 from perfdb.site.data import Audited, SiteResult
 from perfdb.site.grouping import is_on_gpus, release_title
+from perfdb.site.kept import KeptPairs
 from perfdb.versions import is_rolling, version_order
 
 MOST_PAIRS: Final = 5
@@ -68,8 +71,12 @@ class ReleasePair:
         return f"{titles.framework(self.framework)}: {self.before} → {self.after}"
 
 
-def compared(current: Iterable[SiteResult]) -> Iterator[ReleasePair]:
-    """The comparisons of every framework, that of the newest release first."""
+def compared(current: Iterable[SiteResult], kept: KeptPairs) -> list[ReleasePair]:
+    """The comparisons of every framework, that of the newest release first.
+
+    `kept`: those of an earlier build. It then holds these.
+    """
+    made: KeptPairs = {}
     of_releases = [one for one in current if one.release is not None]
     by_framework = grouped(of_releases, lambda one: one.framework)
     for framework in sorted(by_framework, key=titles.framework):
@@ -78,43 +85,75 @@ def compared(current: Iterable[SiteResult]) -> Iterator[ReleasePair]:
         newest_first = sorted(
             releases.items(), key=lambda it: version_order(it[0], it[1][0].build), reverse=True
         )
-        yield from _of_framework(framework, dict(newest_first))
+        for asked in _asked(framework, dict(newest_first)):
+            made[asked.key] = kept.get(asked.key) or _compared(asked)
+    kept.clear()
+    kept.update(made)
+    return list(made.values())
 
 
-def _of_framework(framework: str, releases: Releases) -> list[ReleasePair]:
+@dataclass(frozen=True)
+class _Asked:
+    """What a comparison is made of: the results of its two releases, of those between, which it
+    skips, and of those before."""
+
+    framework: str
+    before: str
+    after: str
+    is_newest: bool
+    releases: Releases
+
+    @cached_property
+    def key(self) -> str:
+        """The same for the same."""
+        return hashlib.sha256(repr(self).encode(errors="surrogatepass")).hexdigest()
+
+
+def _asked(framework: str, releases: Releases) -> Iterator[_Asked]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
     The newest has its comparison even where it shares work with none, and so has a rolling branch.
     """
+    count = 0
     work = {name: {one.workload_key for one in some} for name, some in releases.items()}
-    made: list[ReleasePair] = []
     for after, earlier, is_newest in _candidates(releases):
         sharing = next((name for name in earlier if work[name] & work[after]), None)
-        is_left_out = len(made) >= MOST_PAIRS or not (sharing or is_newest)
+        is_left_out = count >= MOST_PAIRS or not (sharing or is_newest)
         if not earlier or (is_left_out and not is_rolling(after)):
             continue
         before = sharing or earlier[0]
-        skipped = []
-        for name in earlier[: earlier.index(before)]:
-            ends = (release_title(framework, name), release_title(framework, after))
-            reason = report.why_nothing(*ends, comparison(releases[name], releases[after]))
-            skipped.append((name, reason))
-        older = earlier[earlier.index(before) + 1 :]
-        older = [name for name in older if not is_rolling(name)][:HISTORY]
-        known = work[before] | work[after]
-        history = Earlier(
-            [[one for one in releases[name] if one.workload_key in known] for name in older]
-        )
-        found = ReleasePair(
-            framework=framework,
-            before=before,
-            after=after,
-            comparison=comparison(releases[before], releases[after], earlier=history),
-            skipped=tuple(skipped),
-            is_newest=is_newest,
-        )
-        made.append(replace(found, histories=_histories(found, history)))
-    return made
+        place = earlier.index(before) + 1
+        older = [name for name in earlier[place:] if not is_rolling(name)][:HISTORY]
+        needed = (after, *earlier[:place], *older)
+        count += 1
+        yield _Asked(framework, before, after, is_newest, {it: releases[it] for it in needed})
+
+
+def _compared(asked: _Asked) -> ReleasePair:
+    framework, before, after, releases = asked.framework, asked.before, asked.after, asked.releases
+    names = [*releases]
+    place = names.index(before)
+    skipped = []
+    for name in names[1:place]:
+        ends = (release_title(framework, name), release_title(framework, after))
+        reason = report.why_nothing(*ends, comparison(releases[name], releases[after]))
+        skipped.append((name, reason))
+    known = {one.workload_key for name in (before, after) for one in releases[name]}
+    history = Earlier(
+        [
+            [one for one in releases[name] if one.workload_key in known]
+            for name in names[place + 1 :]
+        ]
+    )
+    found = ReleasePair(
+        framework=framework,
+        before=before,
+        after=after,
+        comparison=comparison(releases[before], releases[after], earlier=history),
+        skipped=tuple(skipped),
+        is_newest=asked.is_newest,
+    )
+    return replace(found, histories=_histories(found, history))
 
 
 def _histories(pair: ReleasePair, earlier: Earlier) -> dict[str, ReleaseHistory]:
