@@ -21,6 +21,7 @@ from perfdb.compare import (
     named,
     report,
 )
+from perfdb.compare.comparability import why_nothing
 from perfdb.compare.match import nearest_text
 from perfdb.compare.releases import Choice, KnownRelease, choices
 from perfdb.compare.report import document
@@ -356,10 +357,14 @@ class TestWords:
             ([at(4.0), at(4.0, case=case(system="cpu", model="gpt-tiny"))],
              [at(4.0, case=case(model="gpt-tiny")), at(4.0, case=case(system="cpu"))],
              "one and two share no work: no combination of them is in both."),
+            ([at(4.0, case=case(global_batch_size=2**n)) for n in range(6, 12)],
+             [at(4.0, case=case(global_batch_size=32))],
+             "one and two share no work: different global batch sizes (64, 128, 256, 512, 2 more "
+             "/ 32)."),
         ],
     )  # fmt: skip
     def test_two_releases_without_common_work_say_why(self, ours, theirs, said):
-        found = report.why_nothing("one", "two", comparison(ours, theirs))
+        found = why_nothing("one", "two", comparison(ours, theirs))
         assert f"Nothing to compare: {said}" == found
 
     def test_a_case_reads_in_a_line(self):

@@ -15,6 +15,7 @@ from dashboards.tables import download
 from perfdb.catalog import titles
 from perfdb.compare import Choice, Comparison, Match, Verdict, report, triage
 from perfdb.compare.across import SystemPairs
+from perfdb.compare.comparability import why_nothing
 from perfdb.errors import InputError
 from perfdb.metrics import METRICS
 from perfdb.queries.best import Narrowing
@@ -72,7 +73,7 @@ def _releases(store: data.Store, pair: Pair) -> None:
             group = _group(found.matched)
         _matched(matches.in_order(found.matched, group), audited)
     else:
-        st.info(plain(report.why_nothing(name_a, name_b, found)))
+        st.info(plain(why_nothing(name_a, name_b, found)))
     for name, sides in ((name_a, found.only_a), (name_b, found.only_b)):
         if sides:
             with st.expander(f"Only in {plain(name)}: {len(sides)}", expanded=not found.matched):

@@ -11,7 +11,8 @@ from dashboards.tables import PER_RESULT, listing
 from dashboards.upload import MOST_MIB, Upload
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare import Match, comparison, marked, report
+from perfdb.compare import Match, comparison, marked
+from perfdb.compare.comparability import why_nothing
 from perfdb.metrics import METRICS
 from perfdb.queries.best import Narrowing
 from perfdb.record import Result
@@ -115,4 +116,4 @@ def _against(store: data.Store, results: Sequence[Result]) -> None:
         st.caption("A is the release, B is your file (unofficial).")
         matches.shown(matches.frame(both[:20], data.findings_of(store)))
     else:
-        st.info(plain(report.why_nothing(titles.release(name), "your file", found)))
+        st.info(plain(why_nothing(titles.release(name), "your file", found)))

@@ -13,6 +13,7 @@ from dashboards.tables import download
 from dashboards.views.compare import of_chosen_precision
 from perfdb.catalog import titles
 from perfdb.compare import Match, Verdict, report
+from perfdb.compare.comparability import why_nothing
 from perfdb.units import UNKNOWN, percent
 
 CHANGES = 8
@@ -34,7 +35,7 @@ def _compared(store: data.Store, pair: Pair) -> None:
     name_a, name_b = (titles.release(choice.name) for choice in pair)
     whole = data.compared(store, pair, data.wrong(store), None)
     if not whole.matched:
-        st.info(plain(report.why_nothing(name_a, name_b, whole)))
+        st.info(plain(why_nothing(name_a, name_b, whole)))
         return
     found = of_chosen_precision(whole)
     _key_figures(found.matched, len(found.only_b), len(found.only_a))

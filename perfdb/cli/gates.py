@@ -15,8 +15,8 @@ from perfdb.cli import tables
 from perfdb.cli.options import NEVER, Command
 from perfdb.compare import Choice, Comparison, baselines, releases
 from perfdb.compare.accepted import FILE
+from perfdb.compare.comparability import why_nothing
 from perfdb.compare.releases import open_errors
-from perfdb.compare.report import why_nothing
 from perfdb.errors import suggestion
 from perfdb.metrics import METRICS
 from perfdb.queries.scope import Scope

@@ -1,18 +1,23 @@
-"""Why two sides are no measure of each other, and FLOPs restated as the other side counts them."""
+"""Why two sides or releases are no measure of each other; FLOPs restated as the other counts."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from perfdb import stated
 from perfdb.audit.interval import half_unit
+from perfdb.catalog import titles
 from perfdb.compare.sides import Side, usable
 from perfdb.metrics import CONVENTION_BOUND, METRICS
+from perfdb.queries.scope import EVERY, Scope
 from perfdb.record import Origin
 from perfdb.stated import MFU, RATE
 from perfdb.units import significant, text
+from perfdb.versions import natural
 
 if TYPE_CHECKING:
     from perfdb.audit.restated import Restated
+    from perfdb.compare.match import Comparison
 
 _RATES: Final = (RATE, "tokens_per_sec", "step_time_s")
 """What tokens/s/GPU are known by; the first that a result states."""
@@ -22,6 +27,22 @@ ROUNDOFF: Final = 1e-9
 _SAME_COUNT: Final = 0.001
 """By how much two counts of FLOPs per token may differ and be one, if their digits say less: a file
 may pad a figure with zeros that nobody measured. Conventions are further apart."""
+
+
+WORKLOAD_WORDS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    "framework": ("frameworks", str),
+    "system_title": ("systems", str),
+    "model_title": ("models", str),
+    "qualifiers": ("model qualifiers", str),
+    "task": ("tasks", titles.task),
+    "precision": ("precisions", titles.precision),
+    "num_gpus": ("numbers of GPUs", str),
+    "sequence_length": ("sequence lengths", str),
+    "global_batch_size": ("global batch sizes", str),
+}
+"""The fields that must agree before two results are the same work: their words and titles."""
+MOST_VALUES: Final = 4
+"""Values of a field that the reason why releases share no work names."""
 
 
 def restated(a: Side, b: Side, metric: str) -> "tuple[Restated, Side] | None":
@@ -118,3 +139,30 @@ def not_alike(a: Side, b: Side) -> str | None:
     if a.origin == Origin.MEASURED and len(windows) > 1:
         return f"windows differ: {text(a.window)} / {text(b.window)}"
     return None
+
+
+def why_nothing(name_a: str, name_b: str, comparison: "Comparison", only: Scope = EVERY) -> str:
+    """That two releases share no work, and why: 'different systems (DGX-H100 / DGX-B200)'.
+
+    `only` is what the comparison was narrowed to.
+    """
+    asked = ((name, value) for name, values in only.options.items() for value in values)
+    narrowed = " ".join(f"--{name} {value}" for name, value in asked)
+    sides = (comparison.only_a, comparison.only_b)
+    for name, found in zip((name_a, name_b), sides, strict=True):
+        if not found:
+            of_these = f" of {narrowed}" if narrowed else ""
+            return f"Nothing to compare: {name} has no results{of_these}."
+    reasons = []
+    for field, (words, title) in WORKLOAD_WORDS.items():
+        a, b = ({getattr(side.shown, field) for side in some} for some in sides)
+        if not a & b:
+            reasons.append(f"different {words} ({_few(a, title)} / {_few(b, title)})")
+    reason = "; ".join(reasons) or "no combination of them is in both"
+    return f"Nothing to compare: {name_a} and {name_b} share no work: {reason}."
+
+
+def _few(values: Iterable[object], title: Callable[[str], str]) -> str:
+    known = [title(text(it)) for it in sorted(values, key=lambda one: natural(str(one)))]
+    left = len(known) - MOST_VALUES
+    return ", ".join([*known[:MOST_VALUES], f"{left:,} more"] if left > 1 else known)

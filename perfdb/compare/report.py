@@ -1,7 +1,7 @@
 """Comparisons and trends in words and as JSON: lines of cases, figures with their digits."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,6 @@ from perfdb.compare.verdict import ENDED, Judgement, Verdict
 from perfdb.groups import grouped
 from perfdb.messages import note_text
 from perfdb.metrics import CONVENTION_BOUND, METRICS, PREFERRED, Metric
-from perfdb.queries.scope import EVERY, Scope
 from perfdb.record import CONFIGURATION_FIELDS, WORKLOAD_FIELDS, NoteCode, Origin, Outcome, Result
 from perfdb.units import UNKNOWN, number, percent, share, significant, text
 
@@ -36,19 +35,6 @@ SHORT: Final[Mapping[str, str]] = {
     name: fields.short(name) for name in CONFIGURATION_FIELDS if name != "options"
 }
 """What pages print for a configuration field."""
-
-WORKLOAD_WORDS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
-    "framework": ("frameworks", str),
-    "system_title": ("systems", str),
-    "model_title": ("models", str),
-    "qualifiers": ("model qualifiers", str),
-    "task": ("tasks", titles.task),
-    "precision": ("precisions", titles.precision),
-    "num_gpus": ("numbers of GPUs", str),
-    "sequence_length": ("sequence lengths", str),
-    "global_batch_size": ("global batch sizes", str),
-}
-"""The fields that must agree before two results are the same work: their words and titles."""
 
 
 def printed(metric: Metric, value: float | None, texts: Printed | None = None) -> str:
@@ -305,28 +291,6 @@ def summary(comparison: Comparison) -> str:
     verdicts = ", ".join(f"{count} {word}" for word, count in counts.items())
     matched = f"{len(comparison.matched)} matched" + (f": {verdicts}" if verdicts else "")
     return f"{matched}. {len(comparison.only_a)} only in A, {len(comparison.only_b)} only in B."
-
-
-def why_nothing(name_a: str, name_b: str, comparison: Comparison, only: Scope = EVERY) -> str:
-    """That two releases share no work, and why: 'different systems (DGX-H100 / DGX-B200)'.
-
-    `only` is what the comparison was narrowed to.
-    """
-    asked = ((name, value) for name, values in only.options.items() for value in values)
-    narrowed = " ".join(f"--{name} {value}" for name, value in asked)
-    sides = (comparison.only_a, comparison.only_b)
-    for name, found in zip((name_a, name_b), sides, strict=True):
-        if not found:
-            of_these = f" of {narrowed}" if narrowed else ""
-            return f"Nothing to compare: {name} has no results{of_these}."
-    reasons = []
-    for field, (words, title) in WORKLOAD_WORDS.items():
-        a, b = ({getattr(side.shown, field) for side in some} for some in sides)
-        if not a & b:
-            values = (", ".join(sorted(title(text(one)) for one in some)) for some in (a, b))
-            reasons.append(f"different {words} ({' / '.join(values)})")
-    reason = "; ".join(reasons) or "no combination of them is in both"
-    return f"Nothing to compare: {name_a} and {name_b} share no work: {reason}."
 
 
 Fields = dict[str, object]

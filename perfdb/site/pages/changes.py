@@ -11,7 +11,7 @@ from markupsafe import Markup
 from perfdb import units
 from perfdb.catalog import titles
 from perfdb.compare import Match, Side, Verdict, metric_for, report
-from perfdb.compare.comparability import gflop_per_token_apart
+from perfdb.compare.comparability import gflop_per_token_apart, why_nothing
 from perfdb.compare.release_report import MISSING, NEW, ReleaseReport, key_of_side
 from perfdb.compare.sides import usable
 from perfdb.groups import grouped
@@ -158,7 +158,7 @@ def _summary(pair: ReleasePair) -> str:
     if found.matched:
         return tally_text(pair)
     before, after = (release_title(pair.framework, name) for name in (pair.before, pair.after))
-    return report.why_nothing(before, after, found).removesuffix(".")
+    return why_nothing(before, after, found).removesuffix(".")
 
 
 def _changes(pair: ReleasePair, rows: Rows) -> list[Block]:

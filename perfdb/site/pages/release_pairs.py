@@ -10,7 +10,8 @@ from typing import Final
 
 from perfdb import catalog
 from perfdb.catalog import titles
-from perfdb.compare import Comparison, Verdict, comparison, release_notes, release_report, report
+from perfdb.compare import Comparison, Verdict, comparison, release_notes, release_report
+from perfdb.compare.comparability import why_nothing
 from perfdb.compare.match import Earlier
 from perfdb.compare.release_notes import ReleaseNotes
 from perfdb.compare.release_report import CHANGES, ReleaseHistory, ReleaseReport
@@ -136,7 +137,7 @@ def _compared(asked: _Asked) -> ReleasePair:
     skipped = []
     for name in names[1:place]:
         ends = (release_title(framework, name), release_title(framework, after))
-        reason = report.why_nothing(*ends, comparison(releases[name], releases[after]))
+        reason = why_nothing(*ends, comparison(releases[name], releases[after]))
         skipped.append((name, reason))
     known = {one.workload_key for name in (before, after) for one in releases[name]}
     history = Earlier(
