@@ -359,8 +359,8 @@ class TestWords:
              "one and two share no work: no combination of them is in both."),
             ([at(4.0, case=case(global_batch_size=2**n)) for n in range(6, 12)],
              [at(4.0, case=case(global_batch_size=32))],
-             "one and two share no work: different global batch sizes (64, 128, 256, 512, 2 more "
-             "/ 32)."),
+             "one and two share no work: different global batch sizes (64, 128, 256, 512 and 2 "
+             "more / 32)."),
         ],
     )  # fmt: skip
     def test_two_releases_without_common_work_say_why(self, ours, theirs, said):

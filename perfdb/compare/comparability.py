@@ -163,6 +163,7 @@ def why_nothing(name_a: str, name_b: str, comparison: "Comparison", only: Scope 
 
 
 def _few(values: Iterable[object], title: Callable[[str], str]) -> str:
-    known = [title(text(it)) for it in sorted(values, key=lambda one: natural(str(one)))]
+    ordered = sorted(values, key=lambda one: (one is None, natural(str(one))))
+    known = [title(text(one)) for one in ordered]
     left = len(known) - MOST_VALUES
-    return ", ".join([*known[:MOST_VALUES], f"{left:,} more"] if left > 1 else known)
+    return f"{', '.join(known[:MOST_VALUES])} and {left:,} more" if left > 1 else ", ".join(known)
