@@ -4,7 +4,6 @@ The documents are written before Sphinx reads them. Each holds a directive that 
 its page when it is read; a document is read again when the key of what it shows has changed.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +24,7 @@ from perfdb.errors import Diagnostic, InputError, PerfdbError
 from perfdb.export.formats import Table
 from perfdb.rundir import RECORD
 from perfdb.site import files, read, redaction, settings
-from perfdb.site.data import SiteData, SiteResult
+from perfdb.site.data import SiteData, SiteResult, digest_of
 from perfdb.site.downloads import WrittenRow, joined, selected, write_table, written
 from perfdb.site.files import DOWNLOADS, EVERYTHING, BuildOptions, SiteLayout
 from perfdb.site.kept import KeptBuild, KeptPairs
@@ -114,8 +113,7 @@ class Site:
     def keys(self) -> dict[str, str]:
         """A hash of what each page is made from, by its name, and OVERVIEW."""
         of_pages = {name: key_of(page.body) for name, page in self.pages.items()}
-        every = hashlib.sha256(repr(of_pages).encode()).hexdigest()
-        return of_pages | {OVERVIEW: every}
+        return of_pages | {OVERVIEW: digest_of(of_pages)}
 
     @cached_property
     def _rows(self) -> dict[int, WrittenRow]:

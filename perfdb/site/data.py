@@ -60,7 +60,7 @@ class SiteResult(Result):
     @cached_property
     def digest(self) -> str:
         """The same for the same values."""
-        return _digest([getattr(self, name) for name in _VALUES])
+        return digest_of([getattr(self, name) for name in _VALUES])
 
     def __repr__(self) -> str:
         """Short: many pages are made of many results, and are known by what they are made of."""
@@ -80,7 +80,8 @@ def _restored(digest: str, *values: object) -> SiteResult:
     return one
 
 
-def _digest(values: object) -> str:
+def digest_of(values: object) -> str:
+    """The same for what reads the same; SHA-256 in hexadecimal."""
     return hashlib.sha256(repr(values).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -203,7 +204,7 @@ class Audited:
     @cached_property
     def digest(self) -> str:
         """The same for the same values."""
-        return _digest((self.result, self.anchor, list(map(vars, self.findings))))
+        return digest_of((self.result, self.anchor, list(map(vars, self.findings))))
 
     def __repr__(self) -> str:
         return f"Audited({self.digest})"

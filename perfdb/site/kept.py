@@ -14,7 +14,7 @@ from perfdb.export.formats import WrittenTable
 from perfdb.queries.fingerprints import ReleaseName
 from perfdb.record import Finding
 from perfdb.site import files
-from perfdb.site.data import Audited, RunData, SiteResult
+from perfdb.site.data import Audited, RunData, SiteResult, digest_of
 from perfdb.site.pages.revisions import ReleaseChangelog
 from perfdb.site.pages.scaling import ScalingPage
 
@@ -86,8 +86,7 @@ class KeptBuild:
         """Write what was made anew; the files of all that is known."""
         paths = set()
         for name, value in self._items():
-            named = hashlib.sha256(repr(name).encode(errors="surrogatepass")).hexdigest()
-            path = self.folder / f"{named[:16]}.pickle"
+            path = self.folder / f"{digest_of(name)[:16]}.pickle"
             if self._written.get(name) is not value:
                 content = pickle.dumps((name, value), pickle.HIGHEST_PROTOCOL)
                 files.replace(path, _seal(content) + content)

@@ -16,7 +16,6 @@ know its own address.
         return [results_table("Models", results, ON_SYSTEM).html, Section("More", [paragraph("…")])]
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -29,7 +28,7 @@ from markupsafe import Markup
 from perfdb.site import addresses, cells
 from perfdb.site.addresses import FINE_TUNING, TUNED, result_row, slug
 from perfdb.site.columns import Profile
-from perfdb.site.data import RunFile, SiteResult
+from perfdb.site.data import RunFile, SiteResult, digest_of
 from perfdb.site.files import MARK
 from perfdb.site.tables import results_table
 from perfdb.site.templates import render, with_short_hashes
@@ -160,7 +159,7 @@ class SitePage:
 def key_of(body: Body) -> str:
     """The same as long as a body is made of the same."""
     known = (body.func.__qualname__, body.args, sorted(body.keywords.items()))
-    return hashlib.sha256(repr(known).encode(errors="surrogatepass")).hexdigest()
+    return digest_of(known)
 
 
 def offered(

@@ -43,6 +43,7 @@ from perfdb.site.data import (
     SiteResult,
     SiteRun,
     SourceData,
+    digest_of,
     flag_of,
 )
 from perfdb.site.kept import Kept, KeptRelease
@@ -146,7 +147,7 @@ class _Across:
         """A hash of what the values of a release are made of besides its rows."""
         places = sorted((it, self.order.get(it, 0)) for it in read.release_ids)
         accepted = [(n, it.acknowledged) for n, it in enumerate(findings) if it.acknowledged]
-        return hashlib.sha256(repr((places, self.titles, accepted)).encode()).hexdigest()
+        return digest_of((places, self.titles, accepted))
 
 
 def _updated(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> Kept:

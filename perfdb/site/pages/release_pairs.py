@@ -1,6 +1,5 @@
 """Each release against the newest before it that shares work: which pairs, and their outcome."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from perfdb.compare.releases import HISTORY
 from perfdb.groups import grouped
 from perfdb.record import Finding
 from perfdb.site import addresses
-from perfdb.site.data import Audited, SiteResult
+from perfdb.site.data import Audited, SiteResult, digest_of
 from perfdb.site.grouping import is_on_gpus, release_title
 from perfdb.site.kept import KeptPairs
 from perfdb.versions import is_rolling, version_order
@@ -86,15 +85,15 @@ def compared(current: Iterable[SiteResult], kept: KeptPairs) -> list[ReleasePair
         newest_first = sorted(
             releases.items(), key=lambda it: version_order(it[0], it[1][0].build), reverse=True
         )
-        for asked in _asked(framework, dict(newest_first)):
-            made[asked.key] = kept.get(asked.key) or _compared(asked)
+        for inputs in _inputs(framework, dict(newest_first)):
+            made[inputs.key] = kept.get(inputs.key) or _compared(inputs)
     kept.clear()
     kept.update(made)
     return list(made.values())
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PairInputs:
     """What a comparison is made of: the results of its two releases, of those between, which it
     skips, and of those before."""
 
@@ -107,10 +106,10 @@ class _Asked:
     @cached_property
     def key(self) -> str:
         """The same for the same."""
-        return hashlib.sha256(repr(self).encode(errors="surrogatepass")).hexdigest()
+        return digest_of(self)
 
 
-def _asked(framework: str, releases: Releases) -> Iterator[_Asked]:
+def _inputs(framework: str, releases: Releases) -> Iterator[_PairInputs]:
     """Each release with the newest earlier one that shares work with it, the newest pair first.
 
     The newest has its comparison even where it shares work with none, and so has a rolling branch.
@@ -127,12 +126,12 @@ def _asked(framework: str, releases: Releases) -> Iterator[_Asked]:
         older = [name for name in earlier[place:] if not is_rolling(name)][:HISTORY]
         needed = (after, *earlier[:place], *older)
         count += 1
-        yield _Asked(framework, before, after, is_newest, {it: releases[it] for it in needed})
+        yield _PairInputs(framework, before, after, is_newest, {it: releases[it] for it in needed})
 
 
-def _compared(asked: _Asked) -> ReleasePair:
-    framework, before, after, releases = asked.framework, asked.before, asked.after, asked.releases
-    names = [*releases]
+def _compared(inputs: _PairInputs) -> ReleasePair:
+    framework, before, after = inputs.framework, inputs.before, inputs.after
+    releases, names = inputs.releases, [*inputs.releases]
     place = names.index(before)
     skipped = []
     for name in names[1:place]:
@@ -152,7 +151,7 @@ def _compared(asked: _Asked) -> ReleasePair:
         after=after,
         comparison=comparison(releases[before], releases[after], earlier=history),
         skipped=tuple(skipped),
-        is_newest=asked.is_newest,
+        is_newest=inputs.is_newest,
     )
     return replace(found, histories=_histories(found, history))
 
