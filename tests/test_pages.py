@@ -321,7 +321,8 @@ def test_a_heading_may_state_the_release(
     heading: str, framework: str, release: str, container: str | None
 ) -> None:
     text = RATES.replace("## Pre-training", f"## {heading}")
-    text = text.replace("# NeMo 25.04", "---\nperfdb: {framework: nemo, release: '25.04'}\n---", 1)
+    front = "---\nperfdb: {framework: nemo, release: '25.04'}\n---\n# Rates"
+    text = text.replace("# NeMo 25.04", front, 1)
     (one,) = read_text(text).results
     assert Release(framework=framework, version=release, container=container) == one.release
 

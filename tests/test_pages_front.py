@@ -184,3 +184,14 @@ def test_a_peak_of_no_system_is_refused() -> None:
     read = reader.read("page.md", text, PageContext())
     assert "perfdb.peak_tflops: no system 'GB201' in the catalogue" in str(read.problems[0])
     assert "{dgx-gb200: {bf16: 2450, fp8: 4900}}" in str(read.problems[0])
+
+
+def test_a_release_that_no_row_has_is_refused_with_its_line() -> None:
+    """Somebody copied the page of 25.04 and left its heading: 25.06 would count as 25.04."""
+    page = stating("release: '25.06'").replace("# ", "# NeMo Framework 25.04: ", 1)
+    assert read_page(page).results == ()
+    (problem,) = read_page(page).problems
+    assert (problem.line, problem.field) == (4, "perfdb.release")
+    assert "the front matter states 25.06, the title in line 6 25.04" in problem.message
+    mended = read_page(page.replace("25.06", "25.04.00"))
+    assert (len(mended.results), mended.problems) == (2, ())

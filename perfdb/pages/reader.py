@@ -20,7 +20,7 @@ from perfdb.errors import Diagnostic
 from perfdb.fields import FIGURES
 from perfdb.pages import columns, front, html, markdown, peaks, rest, scraped, tables
 from perfdb.pages.base import PageContext, PageRead, ParsedPage, Unread
-from perfdb.pages.context import PageStatement
+from perfdb.pages.context import PageStatement, of_title
 from perfdb.pages.front import PageSettings
 from perfdb.pages.rows import BRACKETED, PageSetting, TableReader
 from perfdb.pages.tables import PageTable
@@ -74,7 +74,7 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     """The results of a page, and what is wrong with its rows; `where` names it in diagnostics.
 
     `context` fills in what the page does not state. Takes any text. A page whose front matter is
-    wrong gives that problem and no results.
+    wrong, or contradicts all of its rows, gives that problem and no results.
     """
     page = _page(text)
     head = front.read(where, page.front)
@@ -85,6 +85,8 @@ def read(where: str, text: str, context: PageContext) -> PageRead:
     readers = [TableReader(table, setting) for table in every if table.are_results]
     found = [list(reader.results()) for reader in readers]
     results = tuple(it for rows in found for it in rows if isinstance(it, PublishedResult))
+    if contradicted := tuple(_contradicted(where, page, head.settings, results)):
+        return PageRead((), contradicted, head.notes)
     problems = ([it for it in rows if isinstance(it, Diagnostic)] for rows in found)
     return PageRead(
         results=results,
@@ -236,6 +238,18 @@ def _release_notes(
         if context.release and version and not versions.is_same(version, context.release):
             message = f"the page states the release {version}; --release is not taken"
             yield Diagnostic(where, message, line=one.line, remedy=_CORRECT)
+
+
+def _contradicted(
+    where: str, page: ParsedPage, settings: PageSettings, results: Sequence[PublishedResult]
+) -> Iterator[Diagnostic]:
+    """The release of the front matter, where the title states another and no row is of it."""
+    stated, known = settings.release, {one.release.version or "" for one in results}
+    titled = of_title(page.title, settings.framework).release
+    if stated and titled and known and not any(versions.is_same(stated, it) for it in known):
+        message = f"the front matter states {stated}, the title in line {page.title_line} {titled}"
+        before = re.split(r"^ +release *:", page.front or "", maxsplit=1, flags=re.MULTILINE)[0]
+        yield Diagnostic(where, message, "perfdb.release", 2 + before.count("\n"), _CORRECT)
 
 
 def _framework_notes(
