@@ -66,6 +66,20 @@ def test_flagships_are_the_models_on_most_systems_with_their_newest_figures() ->
     assert MOST - 1 == len(others)
 
 
+def test_the_bars_of_a_flagship_are_of_one_precision() -> None:
+    """BF16 of a newer framework is no measure of FP8: GB200 is 2.49 × H100, not 4.7 ×."""
+    other = {"framework": "automodel", "release": "26.04", "precision": "bf16"}
+    known = [
+        row(release="25.04", precision="fp8", tokens_per_sec_per_gpu=1621.0),
+        row(release="25.04", precision="fp8", tokens_per_sec_per_gpu=4035.0, system="dgx-gb200"),
+        row(**other, tokens_per_sec_per_gpu=866.77),
+    ]
+    dates: Dates = {("nemo", "25.04"): date(2025, 4, 1), ("automodel", "26.04"): date(2026, 4, 1)}
+    assert [[4035.0, 1621.0]] == [
+        [it.tokens_per_sec_per_gpu for it in some] for some in flagships.of(known, dates)
+    ]
+
+
 def test_the_landing_page_names_the_newest_release_and_lists_the_newest_first() -> None:
     old = row(release="25.04", case_key="a", workload_key="a")
     new = row(framework="megatron-bridge", release="26.08", case_key="b", workload_key="b")

@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from perfdb.catalog import colors
-from perfdb.groups import grouped
+from perfdb.compare import match
 from perfdb.site import addresses, charts
 from perfdb.site.cells import figure_text
 from perfdb.site.charts import ChartBar
@@ -31,18 +31,27 @@ Flagships = Sequence[Sequence[SiteResult]]
 def of(results: Iterable[SiteResult], dates: Dates) -> Flagships:
     """The models that were pre-trained on the most systems, each with its newest best results.
 
-    On each system the highest tokens/s/GPU of the newest release that has the model there. Rows
-    with open errors are left out.
+    The bars of a model are of one precision and sequence length: of those with the most systems,
+    then the newest, then the fastest. On each system it is the highest tokens/s/GPU of the newest
+    release that has the model there. Rows with open errors are left out.
     """
     known = [
         it
         for it in results
         if it.task == PRETRAINING and not it.has_open_errors and figure(it, RATE)
     ]
-    last: dict[tuple[str, str], SiteResult] = {}
-    for one in sorted(known, key=lambda it: (day(it, dates), figure(it, RATE) or 0.0)):
-        last[one.model, one.system] = one
-    by_model = list(grouped(last.values(), lambda one: one.model).values())
+
+    def newest_fastest(one: SiteResult) -> tuple[date, float]:
+        return day(one, dates), figure(one, RATE) or 0.0
+
+    alike: dict[tuple[object, ...], dict[str, SiteResult]] = {}
+    for one in sorted(known, key=newest_fastest):
+        alike.setdefault(match.kind(one)[1:], {})[one.system] = one
+    groups = sorted(
+        (list(some.values()) for some in alike.values()),
+        key=lambda some: (len(some), max(map(newest_fastest, some))),
+    )
+    by_model = list({some[0].model: some for some in groups}.values())
     rows = Counter(one.model for one in known)
     by_model.sort(key=lambda some: (-len(some), -rows[some[0].model], some[0].model_title))
     return [sorted(some, key=lambda it: newest_system_order(it.system)) for some in by_model[:MOST]]
