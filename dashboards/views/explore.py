@@ -8,7 +8,7 @@ from dashboards import axes, data
 from dashboards.axes import AXES
 from dashboards.charts import ChartAxes, figures
 from dashboards.choices import remembered_some, warn_of_others
-from dashboards.findings import FLAG, Findings, is_wrong, listed
+from dashboards.findings import FLAG, Findings, is_wrong, listed, plain
 from dashboards.release_choice import opening_pair, shared_in
 from dashboards.tables import COMPUTED, cells, results_grid
 from perfdb.catalog import titles
@@ -85,10 +85,14 @@ def counts(listed_rows: int, printed: int, of: int) -> str:
 
 
 def _narrowing(store: data.Store) -> Narrowing:
-    """What the filters let through; at first the newest release in its most frequent precision."""
+    """What the filters let through; at first the newest release in its most frequent precision.
+
+    The page says what that is: on a phone the filters are not in view.
+    """
     st.sidebar.header("Filters")
     ids = {choice.name: choice.release_ids for choice in data.releases(store)}
     chosen = _filter("release", dict.fromkeys(ids, 1), _newest(store))
+    only = [*map(titles.release, chosen)]
     where = Narrowing.of(release_id=[number for name in chosen for number in ids[name]])
     values: dict[str, list[str | int | None]] = {}
     for name in ("system", "model", "task", "precision", "gpus"):
@@ -98,8 +102,12 @@ def _narrowing(store: data.Store) -> Narrowing:
         by_text = {UNKNOWN if it is None else str(it): it for it in data.values(store, column)}
         first = [UNKNOWN if most is None else str(most)] if name == "precision" else []
         chosen = _filter(name, dict.fromkeys(by_text, 1), first)
+        only += (f"{it} GPUs" if name == "gpus" else FILTERS[name][1](it) for it in chosen)
         values[column] = [by_text[text] for text in chosen]  # type: ignore[misc]
-    values["origin"] = list(_filter("origin", dict.fromkeys(map(str, Origin), 1), []))
+    origins = _filter("origin", dict.fromkeys(map(str, Origin), 1), [])
+    values["origin"] = list(origins)
+    if known := ", ".join([*only, *origins]):
+        st.caption(plain(f"Only {known}. Change the filters in the sidebar."))
     return where.but(**values)
 
 

@@ -229,6 +229,9 @@ class TestExplore:
         assert ["megatron-core 0.16.1"] == app.multiselect(key="release").value
         assert ["bf16"] == app.multiselect(key="precision").value
         assert ["Megatron-Core 0.16.1"] == list(app.dataframe[0].value["release_name"])
+        assert unescaped(app.caption[0].value) == (
+            "Only Megatron-Core 0.16.1, BF16. Change the filters in the sidebar."
+        )
         app.multiselect(key="release").set_value([])
         assert 5 == len(shown(app).dataframe[0].value)
         assert ["all"] == listed(app.query_params["release"])
