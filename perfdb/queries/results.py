@@ -108,6 +108,11 @@ def current() -> Rows:
     return every().where(_BENCHMARK)
 
 
+def published() -> Rows:
+    """The results that `current` has of pages."""
+    return current().where(results.c.origin == Origin.PUBLISHED.value)
+
+
 def every() -> Rows:
     """The results that `current` has, and those of profiles and checkpoints, without figures."""
     return (
