@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import URL
 
 from perfdb.errors import nearest
+from perfdb.record import RunKind
 from tests.factories import case, published, stored, write_run
 from tests.logs import nemo
 from tests.shell import Shell
@@ -34,6 +35,19 @@ def test_releases_are_listed_with_the_keys_of_the_contract(perfdb: Shell, sqlite
     )
     lines = [line.split() for line in perfdb(*words).stdout.splitlines()]
     assert ["nemo", "25.04", image, "2", "0", "2"] in lines
+
+
+@pytest.mark.usefixtures("told")
+def test_a_release_counts_the_results_that_are_listed(
+    perfdb: Shell, sqlite: URL, tmp_path: Path
+) -> None:
+    """A checkpoint and a profile are no results; the run of `told` is one."""
+    for kind in (RunKind.CHECKPOINT, RunKind.PROFILE):
+        stored(sqlite, write_run(tmp_path / "runs", run_id=kind.value, kind=kind))
+    store = ("--db", sqlite.render_as_string(), "--json")
+    core, nemo_25_04 = json.loads(perfdb("releases", *store).stdout)
+    assert (1, 1, 2) == (core["results"], core["measured"], nemo_25_04["results"])
+    assert 3 == len(json.loads(perfdb("results", *store).stdout))
 
 
 @pytest.mark.usefixtures("told")

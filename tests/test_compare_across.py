@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import click
 import pytest
 from sqlalchemy import URL
 
@@ -55,6 +56,22 @@ def test_a_table_says_what_differs_and_which_system_is_which(compare: Shell) -> 
         assert said in out
     for word in ("slower", "faster", "can't tell", "not judged"):
         assert word not in out
+
+
+def test_open_errors_are_said_first_so_that_no_terminal_cuts_them_off(
+    compare: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The LoRA row of the page's DGX-GB200 has tokens/s or TFLOP/s wrong by 2.00."""
+    asked = ("--system", H100, "--system", GB200, "--model", "llama3-70b")
+    sizes, flag = "8 × DGX-H100 → 8 × DGX-GB200", "⚑ open errors in B"
+    lines = compare(*asked).stdout.splitlines()
+    assert lines[lines.index(sizes) - 1] == flag
+    assert 1 == sum("⚑" in line for line in lines)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    out = click.unstyle(compare(*asked).stdout)
+    assert f"    {flag} · {sizes} · best of each" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

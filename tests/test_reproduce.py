@@ -152,6 +152,11 @@ def test_a_published_row_has_its_recipe_image_and_place(perfdb: Shell, tmp_path:
     # The page says "NeMo 25.04", the recipe what can be pulled; NeMo 2 perfdb does not start.
     assert {"nvcr.io/nvidia/nemo:25.04"} == {it["container"], it["versions"]["container"]}
     assert (None, True) == (it["run_again"], "ingest its log" in it["not_here"])
+    assert "" == done.stderr
+    # There is no folder recipes/ here.
+    alone = perfdb("reproduce", link, "--json")
+    said = "note: there is no folder recipes here; name the recipes with --recipes\n"
+    assert (0, None, said) == (alone.code, json.loads(alone.stdout)["recipe"], alone.stderr)
     none = perfdb("reproduce", "nobody@dgx-h100@25.04")
     assert (2, True) == (none.code, "no results of 'nobody'" in none.stderr)
     assert 2 == perfdb("reproduce", "12345678").code
@@ -177,4 +182,5 @@ def test_a_smoke_run_is_run_again_and_agrees(perfdb: Shell, tmp_path: Path) -> N
     # There is no folder recipes/ here: the recipe is the run's own copy.
     again = f"perfdb reproduce {found['result']} --run"
     assert (str(quick), again) == (found["recipe"], found["run_again"])
+    assert "no folder" not in done.stderr
     assert run.name != Path(found["runs"][0]).name

@@ -305,7 +305,7 @@ class TestSeries:
     @pytest.mark.parametrize(
         ("words", "only", "message"),
         [
-            (["llama3-8"], Scope(), "of 'llama3-8'; did you mean llama3-8b or llama3-70b?"),
+            (["llama3-8"], Scope(), "of 'llama3-8'; did you mean llama3-8b or llama3-70b? Or use"),
             (["zzz"], Scope(), "known: llama3-70b, llama3-8b; or use the beginning of a key"),
             (["llama3-8b"], Scope(system="dgx-h10"), "--system: no results of 'dgx-h10'; did you"),
             (["llama3-8b"], Scope(system="dgx-b200"), "no results of llama3-8b on dgx-b200; leave"),

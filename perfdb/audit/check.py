@@ -1,6 +1,6 @@
 """Run every rule over results: the table of the rules, and what they find in the store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -121,6 +121,15 @@ def stored(
         if other["replaced"]
     ]
     return rows, grouped(printed, lambda row: row.result_id)
+
+
+def across_releases(connection: Connection, shown: Collection[int] | None = None) -> list[Finding]:
+    """In what releases contradict one another: judged over all published results in any case.
+
+    `shown`: the findings in the results of these numbers alone.
+    """
+    found = rules_flops.across_releases(results.read(connection, results.published()))
+    return [it for it in found if shown is None or it.result_id in shown]
 
 
 def pages(connection: Connection, rows: Iterable[Result]) -> dict[str, str]:

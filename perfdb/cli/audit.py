@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb import catalog
-from perfdb.audit import check, report, review, rules_flops
+from perfdb.audit import check, report, review
 from perfdb.audit import documents as worked_examples
 from perfdb.cli import gates, options, tables
 from perfdb.compare.releases import release_ids
@@ -52,13 +52,12 @@ def audit(
     """
     release, system = words["release"], words["system"]
     known, named = review.accepted(reviewed), _texts(documents)
-    results, elsewhere, pages = _stored(words["db"], release, needed=not documents)
+    results, found, pages = _stored(words["db"], release, needed=not documents)
     texts = named if system else pages | named
     of_documents = [it for path, text in texts.items() for it in worked_examples.check(path, text)]
     configured = [row for rows in _configurations(texts).values() for row in rows]
     of_documents += check.configurations(configured)
-    across = rules_flops.across_releases(results)
-    ordered = report.ordered([*check.audit(results, elsewhere), *across, *of_documents])
+    ordered = report.ordered([*found, *of_documents])
     every = review.explained(ordered, known)
     findings = [it for it in every if system in (None, it.system) or not it.system]
     if system is not None:
@@ -79,17 +78,19 @@ def audit(
 
 def _stored(
     db: str | None, release: str | None, *, needed: bool
-) -> tuple[Sequence[Result], check.Elsewhere, dict[str, str]]:
-    """The results to audit, the same on other pages, and the text of their pages, by path.
+) -> tuple[Sequence[Result], Sequence[Finding], dict[str, str]]:
+    """The results to audit, what is found in them, and the text of their pages, by path.
 
     Nothing where documents are all there is, and no store was named.
     """
     named = db or release or os.environ.get("PERFDB_URL")
     if not (needed or named or Path(DEFAULT_URL.removeprefix("sqlite:///")).is_file()):
-        return (), {}, {}
+        return (), (), {}
     with reading_current(store_url(db)) as connection:
         results, elsewhere = check.stored(connection, release_ids(connection, release))
-        return results, elsewhere, check.pages(connection, results)
+        across = check.across_releases(connection, {it.result_id for it in results})
+        found = (*check.audit(results, elsewhere), *across)
+        return results, found, check.pages(connection, results)
 
 
 def _texts(documents: Sequence[Path]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from perfdb.audit import review
+from perfdb.audit import check, review
 from perfdb.audit.review import Entry
 from perfdb.cli import gates, options
 from perfdb.cli.output import write_bytes
@@ -93,12 +93,12 @@ def _reports(
 def _findings(
     connection: Connection, choice: Choice, known: Sequence[Entry], found: Comparison
 ) -> tuple[Finding, ...]:
-    """What the last audit found in the results of B that are compared."""
+    """What an audit finds in the results of B that are compared."""
     sides = (*(it.b for it in found.matched), *found.only_b)
     shown = {result.result_id for side in sides for result in side.results}
     rows = connection.execute(queries.findings_of_releases(choice.release_ids)).mappings()
-    every = review.explained(list(map(Finding.model_validate, rows)), known)
-    return tuple(it for it in every if it.result_id in shown)
+    every = [*map(Finding.model_validate, rows), *check.across_releases(connection, shown)]
+    return tuple(it for it in review.explained(every, known) if it.result_id in shown)
 
 
 def _links(site: str | None) -> Link:

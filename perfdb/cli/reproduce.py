@@ -70,6 +70,9 @@ def reproduce(
         folder = Path(temporary)
         side = _side(connection, result)
         original = _original(connection, side.shown, recipes_, folder)
+        if original.made is None and not recipes_.exists():
+            told = f"note: there is no folder {recipes_} here; name the recipes with --recipes"
+            click.echo(told, err=True)
         document = _document(original)
         code = 0
         if asked["run_it"] or asked["against"]:

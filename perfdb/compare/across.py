@@ -123,7 +123,9 @@ def cells(match: Match) -> tuple[str, ...]:
         f"sequence {a.sequence_length:,}",
     )
     on = " → ".join(f"{it.num_gpus:,} × {it.system_title}" for it in (a, b))
-    lines = (" · ".join(work), on, report.how(match), report.remark(match))
+    remark = report.remark(match, has_flags=False)
+    # The flag comes first, as a narrow terminal cuts off what comes last.
+    lines = (" · ".join(work), report.flags(match), on, report.how(match), remark)
     return (
         "\n".join(filter(None, lines)),
         METRICS[match.metric].title,

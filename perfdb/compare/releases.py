@@ -396,7 +396,8 @@ def _no_model(word: str, names: Sequence[str]) -> Diagnostic:
     if not names:
         remedy = "the store holds no results; fill it with `perfdb ingest`"
     else:
-        remedy = f"{nearest(spelled(word), names)}; or use the beginning of a key"
+        known = nearest(spelled(word), names)
+        remedy = f"{known}{' Or' if known.endswith('?') else '; or'} use the beginning of a key"
     return Diagnostic("trend", f"no results of {word!r}", remedy=remedy)
 
 

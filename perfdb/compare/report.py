@@ -181,10 +181,13 @@ def interval(judgement: Judgement) -> str:
     return f"{number(low, digits)} – {number(high, digits)}"
 
 
-def remark(match: Match) -> str:
-    """What a reader must know next to the ratio: where both figures come from, what failed."""
+def remark(match: Match, *, has_flags: bool = True) -> str:
+    """What a reader must know next to the ratio: where both figures come from, what failed.
+
+    `has_flags`: and which of them has open errors.
+    """
     a, b = (
-        ", ".join(filter(None, (remark_of(side), median(side, match.metric))))
+        ", ".join(filter(None, (remark_of(side, has_flags), median(side, match.metric))))
         for side in (match.a, match.b)
     )
     words = a if a == b else f"A: {a}; B: {b}"
@@ -204,9 +207,10 @@ def restated(judgement: Judgement, metric: str) -> str:
     return f"{words} ({it.note})" if it.note else words
 
 
-def remark_of(side: Side) -> str:
+def remark_of(side: Side, has_flag: bool = True) -> str:
     """'measured', 'measured, 3 runs, 2 containers', 'measured, the run was out of memory'."""
-    words = str(side.origin), runs(side), containers(side), ended(side), flag(side)
+    mark = flag(side) if has_flag else ""
+    words = str(side.origin), runs(side), containers(side), ended(side), mark
     return ", ".join(filter(None, words))
 
 
@@ -258,6 +262,12 @@ def _how_it_ended(result: Result) -> str:
 def flag(side: Side) -> str:
     """'⚑ open errors' where a side has some; else empty."""
     return OPEN_ERRORS if side.shown.has_open_errors else ""
+
+
+def flags(match: Match) -> str:
+    """'⚑ open errors in B'; empty where no side has some."""
+    sides = [name for name, side in (("A", match.a), ("B", match.b)) if flag(side)]
+    return f"{OPEN_ERRORS} in {' and '.join(sides)}" if sides else ""
 
 
 def ended(side: Side) -> str:

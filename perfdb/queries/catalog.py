@@ -8,6 +8,7 @@ from perfdb.db import tables
 from perfdb.db.sources import Action
 from perfdb.db.tables import cases, ingest_log, models, releases, results, runs, sources
 from perfdb.queries import Rows
+from perfdb.queries.results import BENCHMARK
 from perfdb.record import LAST_VERIFIED, Origin
 
 
@@ -25,6 +26,7 @@ def releases_with_results(origin: Origin | None = None) -> Rows:
 def all_releases(among: Collection[int] | None = None) -> Rows:
     """Every release that has results, with how many, ordered by framework and version.
 
+    Those of profiles and checkpoints are not counted: `results.current` has none.
     `among`: of these alone; each of their results is read, with its run and its source.
     `first_at`: when its first run started, or when a result that has no such time was read.
     `verified`: the first date, as printed, at which a file calls a result verified. `first_line`:
@@ -37,7 +39,7 @@ def all_releases(among: Collection[int] | None = None) -> Rows:
             releases.c.id.label("release_id"),
             *release,
             results.c.origin,
-            sa.func.count().label("num_results"),
+            sa.func.sum(sa.case((BENCHMARK, 1), else_=0)).label("num_results"),
             sa.func.min(begun).label("first_at"),
             sa.func.min(results.c.extras[LAST_VERIFIED].as_string()).label("verified"),
             sa.func.min(results.c.source_line).label("first_line"),

@@ -70,7 +70,7 @@ COUNTS: Final = results.c.withheld.is_(None) & (results.c.outcome == Outcome.FIN
 
 
 _OF_A_BENCHMARK: Final = select(runs.c.id).where(runs.c.id == results.c.run_id, IS_BENCHMARK)
-_BENCHMARK: Final = or_(
+BENCHMARK: Final = or_(
     results.c.run_id.is_(None), results.c.withheld.is_(None),
     _OF_A_BENCHMARK.correlate(results).exists(),
 )  # fmt: skip
@@ -105,7 +105,12 @@ def current() -> Rows:
 
     Runs made for another end than their timings have none: profiles, checkpoints.
     """
-    return every().where(_BENCHMARK)
+    return every().where(BENCHMARK)
+
+
+def published() -> Rows:
+    """The results that `current` has of pages."""
+    return current().where(results.c.origin == Origin.PUBLISHED.value)
 
 
 def every() -> Rows:
@@ -139,7 +144,7 @@ def compared(asked: Collection[str] = _COMPARED) -> Rows:
         results.c.id.label("result_id"), _RELEASE, _SYSTEM, _MODEL,
     )  # fmt: skip
     statement = select(*columns, *keys).select_from(results).join(cases)
-    return statement.where(~results.c.superseded, _BENCHMARK).order_by(results.c.id)
+    return statement.where(~results.c.superseded, BENCHMARK).order_by(results.c.id)
 
 
 def representative(which: Iterable[ColumnElement[bool]] = ()) -> Rows:
@@ -176,7 +181,7 @@ def chosen(
     )
     if columns:
         asked = asked.join(cases, results.c.case_id == cases.c.id).join(systems).join(models)
-    ranked = asked.where(~results.c.superseded, _BENCHMARK, *which).subquery()
+    ranked = asked.where(~results.c.superseded, BENCHMARK, *which).subquery()
     middle = case((ranked.c.num_finished < 2, 1), else_=(ranked.c.num_finished + 1) / 2)
     is_middle = ranked.c.place == func.floor(middle)
     return select(ranked).where(is_middle, ranked.c.rank < 2).subquery()
