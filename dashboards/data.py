@@ -10,7 +10,6 @@ from sqlalchemy import URL, Select, make_url
 
 from dashboards.findings import Findings, by_result, is_wrong
 from perfdb import aggregation, selection
-from perfdb.audit.check import across_releases
 from perfdb.audit.review import Entry, accepted, explained
 from perfdb.catalog import has_gpus
 from perfdb.compare import Comparison, run_diff
@@ -197,7 +196,6 @@ def _explained(store: Store, words: str, _known: Sequence[Entry]) -> Findings:
     with reading(make_url(store.address)) as connection:
         rows = connection.execute(results.current_findings()).mappings()
         found = [Finding.model_validate(dict(row)) for row in rows]
-        found += across_releases(connection)
     return by_result(explained(found, _known))
 
 

@@ -133,21 +133,6 @@ def test_findings_are_listed_gravest_first_and_narrowed(filled: URL, tmp_path: P
     assert "peak" in listed(app.query_params["rule"])
 
 
-def test_findings_have_releases_that_count_other_flops(sqlite: URL, monkeypatch) -> None:
-    """800 ÷ 8 is 100 GFLOP per token in 25.05, twice the 400 ÷ 8 of 25.04."""
-    monkeypatch.setenv("PERFDB_URL", str(sqlite))
-    for version, tflops in (("25.04", 400.0), ("25.05", 800.0)):
-        row = published(
-            case=case(framework="nemo", model="llama3-8b", sequence_length=8192),
-            release=Release(framework="nemo", version=version),
-            figures=Figures(tokens_per_sec_per_gpu=8000.0, model_tflops_per_sec_per_gpu=tflops),
-            raw={},
-        )
-        stored(sqlite, row, page=f"{version}.md")
-    table = page("findings", kind="all", rule="flops_across_releases").dataframe[0].value
-    assert ["NeMo Framework 25.05"] == list(table["Release"])
-
-
 def test_every_page_says_what_is_missing_in_a_store_of_one_release(sqlite, monkeypatch) -> None:
     monkeypatch.setenv("PERFDB_URL", str(sqlite))
     stored(sqlite, published())
