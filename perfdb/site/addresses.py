@@ -156,5 +156,13 @@ def result_row(result: "Result") -> str:
     return hashed("row", (*known, *place))
 
 
+def drawer(row: str = "") -> str:
+    """The anchor in the drawer of a row on the page that it was read from; of a run without one.
+
+    It is within what is collapsed: browsers open the drawer for it.
+    """
+    return f"reproduce-{row}" if row else "reproduce"
+
+
 def run_row(result: "Result") -> str:
     return f"run-{slug(result.run_id or '')}"

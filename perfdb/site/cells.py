@@ -172,6 +172,13 @@ def evidence(result: SiteResult) -> str:
     return to(addresses.of_source(result.source_sha256), result_row(result))
 
 
+def reproduction(result: SiteResult) -> str:
+    """The link target of how to have a result again, which opens the drawer that says it."""
+    if result.run_id is not None:
+        return to(addresses.of_run(result.run_id), addresses.drawer())
+    return to(addresses.of_source(result.source_sha256), addresses.drawer(result_row(result)))
+
+
 def source_line(result: SiteResult) -> str:
     """'data/published/dfm.md:74': the file that a result was read from, and the line in it.
 
@@ -214,7 +221,7 @@ def origin(result: SiteResult) -> Markup:
             links.append(link(which(result), source))
         if result.source_line is not None:
             links.append(link(f"line {result.source_line}", source, f"L{result.source_line}"))
-    links.append(href("reproduce", evidence(result)))
+    links.append(href("reproduce", reproduction(result)))
     aside = Markup(f'<span class="perf-aside">{joined(links, " ")}</span>')
     return joined((badge(str(result.origin)), aside), " ")
 

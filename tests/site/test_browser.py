@@ -108,6 +108,21 @@ def test_every_figure_leads_to_its_evidence_by_the_keyboard(page: Page, address:
     assert drawer.locator("button.copybtn").count() == drawer.locator("pre").count()
 
 
+def test_reproduce_opens_the_drawer_without_scripts_too(browser: Browser, address: str) -> None:
+    """Of a run and of a published row, of which a page has several."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for name in (RELEASE, "performance/dfm/main.html"):
+        page.goto(address + name)
+        page.locator("table.perf:visible a", has_text="reproduce").first.click()
+        page.wait_for_url("**/*#reproduce*")
+        anchor = page.url.partition("#")[2]
+        opened = page.locator("details.perf-drawer[open]")
+        assert 1 == opened.count() == opened.locator(f"#{anchor}").count(), name
+        assert opened.locator("pre").first.is_visible()
+    context.close()
+
+
 def test_every_page_is_accessible_fits_a_phone_and_asks_no_other_host(
     browser: Browser, address: str
 ) -> None:

@@ -108,11 +108,14 @@ def json_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def drawer(word: str, known: Mapping[str, object], recipe: str) -> tuple[Markup, Markup]:
+def drawer(
+    word: str, known: Mapping[str, object], recipe: str, anchor: str
+) -> tuple[Markup, Markup]:
     """How to have a number again, as `perfdb reproduce WORD` says it, behind a line to open.
 
-    `known` is the document of `perfdb.compare.reproduce.Provenance`, `recipe` leads to its recipe.
-    It is in two parts: files that are not HTML may be between them.
+    `known` is the document of `perfdb.compare.reproduce.Provenance`, `recipe` leads to its recipe,
+    `anchor` to the drawer; it may be empty. It is in two parts: files that are not HTML may be
+    between them.
     """
     commands = {
         "Print all of this as text; add --run to run the case again and compare:": shlex.join(
@@ -137,4 +140,4 @@ def drawer(word: str, known: Mapping[str, object], recipe: str) -> tuple[Markup,
         groups[name] = flat(values, "_") if isinstance(values, Mapping) else []
     tables = [(name, facts(f"{name} of {word}", it)) for name, it in groups.items() if it]
     shown = [(text, it) for text, it in commands.items() if it]
-    return macro("drawer", "head", shown), macro("drawer", "foot", tables)
+    return macro("drawer", "head", shown, anchor), macro("drawer", "foot", tables)

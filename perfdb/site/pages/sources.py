@@ -109,11 +109,13 @@ def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str], made: 
     common = shared(lines)
     entries = []
     for result, known, (document, recipe) in zip(results, lines, of_rows, strict=True):
-        name = result_row(result)
+        row = result_row(result)
+        name = row if named[row] is result else ""
         own = [it for it in known if it not in common]
         where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
-        drawn = joined(drawer(f"#{name}", document, where))
-        entries.append((work_title(result), name if named[name] is result else "", own, drawn))
+        anchor = addresses.drawer(name) if name else ""
+        drawn = joined(drawer(f"#{row}", document, where, anchor))
+        entries.append((work_title(result), name, own, drawn))
     return render("source_entries", entries=entries, common=common)
 
 
