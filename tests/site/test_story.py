@@ -11,7 +11,7 @@ from perfdb.site import settings
 from perfdb.site.data import Rejection
 from perfdb.site.pages import cpu_tests, flagships, home
 from perfdb.site.pages.flagships import MOST, Dates
-from tests.site.samples import page_named, result, row, site_data, soup, table, words
+from tests.site.samples import WRONG, page_named, result, row, site_data, soup, table, words
 
 CPU = result(
     framework="megatron-core", system="cpu", system_title="CPU", model="gpt-tiny",
@@ -106,6 +106,21 @@ def test_systems_are_side_by_side_with_ratio_and_cost() -> None:
     assert "171,362" == line["H100 GPU-h/1T"]
     sides = "Megatron-Bridge 26.08, 64 GPUs: DGX-GB200; NeMo Framework 25.04, 64 GPUs: DGX-H100"
     assert sides == words(page.select_one("ol.perf-notes li"))
+
+
+def test_where_an_error_leaves_an_older_figure_the_page_says_so() -> None:
+    """Of 25.07's only row on each system; it is faster by far."""
+    wrong = {"release": "25.07", "tokens_per_sec_per_gpu": 99999.0, "flag": WRONG}
+    gb200 = {"system": "dgx-gb200", "system_title": "DGX-GB200"}
+    other = row(framework="megatron-bridge", release="26.08")
+    data = site_data([row(), row(**wrong), row(**gb200), row(**gb200 | wrong), other])
+    compared = page_named("performance/systems", data)
+    notes = [words(it) for it in (compared.p, compared.select(".perf-note")[-1])]
+    shown = soup(str(home.overview(data)))
+    notes += [words(it) for it in shown.select(".perf-hero + .perf-note")]
+    assert 3 == len(notes)
+    assert all("ows with open errors are left out" in it for it in notes), notes
+    assert not {"99,999"} & set(words(compared).split() + words(shown).split())
 
 
 def test_costs_are_those_of_stated_prices_and_no_others() -> None:

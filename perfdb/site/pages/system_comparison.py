@@ -25,18 +25,18 @@ from perfdb.versions import natural
 NONE: Final = "No model has results on two systems in the same precision and sequence length yet."
 WHAT: Final = (
     "Tokens/s/GPU for the same model, precision and sequence length. Each figure is the fastest of "
-    "the newest release with that work."
+    "the newest release with that work. Rows with open errors are left out."
 )
 NOTE: Final = (
     "Ratios are to the oldest system of the row. Footnotes name releases and GPU counts: where "
-    "these differ, so does more than the system. Rows with open errors are left out."
+    "these differ, so does more than the system."
 )
 HOURS: Final = "GPU-hours for 10¹² tokens: 10¹² ÷ tokens/s/GPU ÷ 3,600. State prices to see costs."
 COSTS: Final = "Cost: price of a GPU-hour ÷ (tokens/s/GPU × 3,600) × 10⁶. Prices per GPU-hour:"
 FRAMEWORKS: Final = "From one framework to another"
 ACROSS: Final = (
-    "The newest result of each framework for the same work on the same system. Releases, layouts "
-    "and software differ, too."
+    "The newest result of each framework for the same work on the same system; rows with open "
+    "errors are left out. Releases, layouts and software differ, too."
 )
 
 MILLION: Final = 1_000_000
