@@ -14,7 +14,7 @@ PAGE: Final = "page"
 RUN_DIRECTORY: Final = "run directory"
 """The name of the parser of run directories."""
 
-PAGE_PARSER_VERSION: Final = 15
+PAGE_PARSER_VERSION: Final = 16
 LOG_PARSER_VERSION: Final = 15
 RUN_PARSER_VERSION: Final = 3
 """Stored with each file; raised when perfdb reads something else from the same bytes."""

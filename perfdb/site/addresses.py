@@ -156,7 +156,7 @@ def result_row(result: "Result") -> str:
     return hashed("row", (*known, *place))
 
 
-def drawer(row: str = "") -> str:
+def drawer_anchor(row: str = "") -> str:
     """The anchor in the drawer of a row on the page that it was read from; of a run without one.
 
     It is within what is collapsed: browsers open the drawer for it.

@@ -175,8 +175,10 @@ def evidence(result: SiteResult) -> str:
 def reproduction(result: SiteResult) -> str:
     """The link target of how to have a result again, which opens the drawer that says it."""
     if result.run_id is not None:
-        return to(addresses.of_run(result.run_id), addresses.drawer())
-    return to(addresses.of_source(result.source_sha256), addresses.drawer(result_row(result)))
+        return to(addresses.of_run(result.run_id), addresses.drawer_anchor())
+    return to(
+        addresses.of_source(result.source_sha256), addresses.drawer_anchor(result_row(result))
+    )
 
 
 def source_line(result: SiteResult) -> str:

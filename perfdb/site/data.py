@@ -232,6 +232,7 @@ class Audited:
 def _audited(
     result: SiteResult, anchor: str, findings: Iterable[dict[str, Any]], digest: str
 ) -> Audited:
+    """What `Audited.__reduce__` has written."""
     made = tuple(Finding.model_construct(**one) for one in findings)
     known = Audited(result=result, anchor=anchor, findings=made)
     vars(known)["digest"] = digest

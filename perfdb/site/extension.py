@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -89,12 +90,14 @@ def serve_files(app: Sphinx) -> None:
 
 
 def keep_templates(app: Sphinx) -> None:
-    """Keep the templates of the theme compiled for the next build: that takes a tenth of one."""
+    """Keep the compiled templates of the theme: compiling takes a tenth of a build with nothing to
+    do. Another Jinja compiles its own.
+    """
     builder = app.builder
     if isinstance(builder, StandaloneHTMLBuilder) and isinstance(
         builder.templates, BuiltinTemplateLoader
     ):
-        folder = app.doctreedir / "templates"
+        folder = app.doctreedir / f"templates-{version('jinja2')}"
         folder.mkdir(parents=True, exist_ok=True)
         builder.templates.environment.bytecode_cache = FileSystemBytecodeCache(str(folder))
 

@@ -54,7 +54,7 @@ class KeptRelease:
         return [Finding.model_construct(**one) for one in pickle.loads(self.raised)]
 
 
-Kept = dict[ReleaseName, KeptRelease]
+KeptReleases = dict[ReleaseName, KeptRelease]
 """What is known of each release."""
 KeptPairs = dict[str, "ReleasePair"]
 """Comparisons of two releases, by the keys of what they are made of."""
@@ -68,7 +68,7 @@ class KeptBuild:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.releases: Kept = {}
+        self.releases: KeptReleases = {}
         self.pairs: KeptPairs = {}
         for path in folder.glob("*.pickle"):
             content = memoryview(path.read_bytes())

@@ -46,7 +46,7 @@ from perfdb.site.data import (
     digest_of,
     flag_of,
 )
-from perfdb.site.kept import Kept, KeptRelease
+from perfdb.site.kept import KeptRelease, KeptReleases
 from perfdb.site.pages.revisions import of_release
 from perfdb.site.pages.scaling import of_results
 from perfdb.text import ESCAPE, decoded
@@ -89,7 +89,7 @@ class _Read:
         return found
 
 
-def stored(url: URL, accepted: Sequence[Entry] = (), kept: Kept | None = None) -> SiteData:
+def stored(url: URL, accepted: Sequence[Entry] = (), kept: KeptReleases | None = None) -> SiteData:
     """The data of a store; `accepted` are findings that people have explained.
 
     `kept`: what an earlier build read of each release. It then holds what this one knows.
@@ -108,7 +108,7 @@ def state(address: str) -> str:
         return repr(connection.execute(row_versions()).all())
 
 
-def read(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> SiteData:
+def read(connection: Connection, accepted: Sequence[Entry], kept: KeptReleases) -> SiteData:
     """Everything but the bytes of run files. The same store always gives the same."""
     now = _updated(connection, accepted, kept)
     kept.clear()
@@ -150,7 +150,7 @@ class _Across:
         return digest_of((places, self.titles, accepted))
 
 
-def _updated(connection: Connection, accepted: Sequence[Entry], kept: Kept) -> Kept:
+def _updated(connection: Connection, accepted: Sequence[Entry], kept: KeptReleases) -> KeptReleases:
     """What the store has of each release; read where its rows or their context have changed."""
     prints = _fingerprints(connection)
     changed = [it for it, one in prints.items() if it not in kept or kept[it].fingerprint != one]
@@ -315,7 +315,7 @@ def _relocated(rows: Iterable[StoredRow], titles: Mapping[str, str]) -> Iterator
 
 
 def _interned(row: StoredRow) -> StoredRow:
-    """A row whose texts are one object with equal texts of others: so files of rows are short."""
+    """A row with interned texts: pickle writes a text that many rows have only once."""
     return {
         name: sys.intern(it) if type(it) is str else _interned(it) if type(it) is dict else it
         for name, it in row.items()

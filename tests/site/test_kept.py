@@ -15,7 +15,7 @@ from perfdb.record import Figures
 from perfdb.site import files, read
 from perfdb.site.build import Site, with_comparisons
 from perfdb.site.files import BuildOptions, SiteLayout
-from perfdb.site.kept import Kept, KeptBuild, KeptPairs
+from perfdb.site.kept import KeptBuild, KeptPairs, KeptReleases
 from perfdb.site.pages.release_pairs import ReleasePair
 from tests.factories import case, published, release, stored, write_run
 
@@ -39,14 +39,14 @@ def execute(url: URL, statement: str) -> None:
     engine.dispose()
 
 
-def filled(url: URL, folder: Path) -> Kept:
+def filled(url: URL, folder: Path) -> KeptReleases:
     """What is known of a store with two releases of pages and one of runs."""
     older = published(release=release("25.02", framework="nemo"))
     stored(url, published(figures=WRONG), page=PAGE)
     stored(url, older, page="data/published/other.md")
     # the audit follows
     stored(url, write_run(folder, run_id="one"), write_run(folder, run_id="two"))
-    kept: Kept = {}
+    kept: KeptReleases = {}
     read.stored(url, (), kept)
     assert [*kept] == [CORE, OLDER, NEMO]
     return kept
@@ -86,7 +86,7 @@ def test_after_a_change_the_data_is_that_of_a_whole_read(store: URL, tmp_path: P
         assert {it for it in kept if kept[it] is not before.get(it)} == changed, number
 
 
-def rows_read(url: URL, kept: Kept) -> int:
+def rows_read(url: URL, kept: KeptReleases) -> int:
     """How many rows the statements return that read what has changed."""
     asked: list[tuple[str, tuple[object, ...]]] = []
 

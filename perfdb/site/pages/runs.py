@@ -220,7 +220,7 @@ def _reproduced(page: RunData) -> list[Block]:
     """The drawer, with the raw log that says most, and the script of a launcher."""
     recipe = page.run.recipe
     where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
-    head, foot = drawer(page.run.run_id, page.provenance, where, addresses.drawer())
+    head, foot = drawer(page.run.run_id, page.provenance, where, addresses.drawer_anchor())
     logs = [it for it in page.files if it.name.endswith(".log")] or [*page.files]
     links = [("Raw log: ", it) for it in sorted(logs, key=lambda it: -it.size_bytes)[:1]]
     links += [("Launcher script: ", it) for it in page.files if it.name.endswith(".sh")]

@@ -113,7 +113,7 @@ def _entries(results: Sequence[SiteResult], corrected: Mapping[int, str], made: 
         name = row if named[row] is result else ""
         own = [it for it in known if it not in common]
         where = link(recipe, addresses.of_recipe(recipe)) if recipe else ""
-        anchor = addresses.drawer(name) if name else ""
+        anchor = addresses.drawer_anchor(name) if name else ""
         drawn = joined(drawer(f"#{row}", document, where, anchor))
         entries.append((work_title(result), name, own, drawn))
     return render("source_entries", entries=entries, common=common)
