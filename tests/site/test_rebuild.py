@@ -350,7 +350,7 @@ def test_a_build_that_fails_or_is_killed_leaves_the_last_site(
     edited_unseen(html / "index.html")
     assert f"{html / 'index.html'} was changed" in build(arguments)[1]
     assert second == contents(html)
-    for tree in (root / "doctrees").rglob("*.*"):
+    for tree in filter(Path.is_file, (root / "doctrees").rglob("*")):
         tree.write_bytes(b"")
     edited(project.docs / "index.md")
     assert 0 == build(arguments)[0] or 0 == build(arguments)[0]
